@@ -1,0 +1,30 @@
+"""Text at the boundary: what is replaced on the way in, and when two texts are the same."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["clean", "same_content_key"]
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_SPACE = re.compile(r"\s+")
+
+
+def clean(text: str) -> str:
+    r"""Replace NUL and lone surrogates by U+FFFD; no backend can store them.
+
+    >>> clean("a\x00b")
+    'a\ufffdb'
+    """
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def same_content_key(content: str) -> str:
+    """The key under which two contents are one memory: NFKC, case folded, white space folded.
+
+    >>> same_content_key("  The  deploy window ") == same_content_key("the deploy window")
+    True
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", content).casefold())
+    return _SPACE.sub(" ", folded).strip()
