@@ -1,1 +1,95 @@
-"""memsheaf.stack."""
+"""The stack: many memory providers behind one contract."""
+
+from .contract import Order, ProviderSpec, hookimpl
+from .cursors import cursor_of, read_cursor
+from .errors import (
+    ClosedError,
+    ConfigError,
+    IdUnavailable,
+    Incomplete,
+    InvalidQuery,
+    InvalidRecord,
+    MemsheafError,
+    MissingExtra,
+    NotFound,
+    ProviderError,
+    ProviderTimeout,
+    ProviderUnavailable,
+    Refused,
+    RegistrationError,
+    ScopeError,
+    StorageFull,
+    StoreCorrupt,
+    StoreFailed,
+    UsageError,
+)
+from .filters import Filter
+from .finish import finish
+from .kinds import Kind, KindClass
+from .records import CONTENT_LIMIT, MemoryRecord, Origin, new_id
+from .results import (
+    Explanation,
+    ForgetReport,
+    Hit,
+    ImportReport,
+    Outcome,
+    Page,
+    Receipt,
+    SearchResult,
+    Source,
+    Status,
+    WiderScope,
+)
+from .scope import SCOPE_FIELDS, Scope
+from .text import same_content_key
+from .times import parse_time
+
+__all__ = [
+    "CONTENT_LIMIT",
+    "SCOPE_FIELDS",
+    "ClosedError",
+    "ConfigError",
+    "Explanation",
+    "Filter",
+    "ForgetReport",
+    "Hit",
+    "IdUnavailable",
+    "ImportReport",
+    "Incomplete",
+    "InvalidQuery",
+    "InvalidRecord",
+    "Kind",
+    "KindClass",
+    "MemoryRecord",
+    "MemsheafError",
+    "MissingExtra",
+    "NotFound",
+    "Order",
+    "Origin",
+    "Outcome",
+    "Page",
+    "ProviderError",
+    "ProviderSpec",
+    "ProviderTimeout",
+    "ProviderUnavailable",
+    "Receipt",
+    "Refused",
+    "RegistrationError",
+    "Scope",
+    "ScopeError",
+    "SearchResult",
+    "Source",
+    "Status",
+    "StorageFull",
+    "StoreCorrupt",
+    "StoreFailed",
+    "UsageError",
+    "WiderScope",
+    "cursor_of",
+    "finish",
+    "hookimpl",
+    "new_id",
+    "parse_time",
+    "read_cursor",
+    "same_content_key",
+]

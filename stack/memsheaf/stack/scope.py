@@ -91,7 +91,9 @@ class Scope:
         mine = self.key()
         if mine == (None, None, None, None):
             return False
-        return all(want is None or want == have for want, have in zip(mine, owner.key(), strict=True))
+        return all(
+            want is None or want == have for want, have in zip(mine, owner.key(), strict=True)
+        )
 
     def require_readable(self) -> Scope:
         """Return this scope, or raise where no field is set.

@@ -67,7 +67,9 @@ def _from_unix(number: int | float) -> datetime:
         divisor *= 1_000
     if abs(number) / divisor > _MAX_SECONDS:
         raise ValueError("a time must lie in the years 1 to 9999")
-    micros = number * 1_000_000 // divisor if isinstance(number, int) else round(number * 1e6 / divisor)
+    micros = (
+        number * 1_000_000 // divisor if isinstance(number, int) else round(number * 1e6 / divisor)
+    )
     try:
         return _EPOCH + timedelta(microseconds=int(micros))
     except OverflowError as error:
