@@ -1,5 +1,21 @@
 """Engines that know nothing of memories: text analysis, BM25, vectors."""
 
 from .analysis import Analyzer, TextAnalyzer, get_analyzer, register_analyzer, terms
+from .bm25 import BM25Index, Matches
+from .documents import Document, IndexHit, Partition
+from .errors import IndexingError, SnapshotError
 
-__all__ = ["Analyzer", "TextAnalyzer", "get_analyzer", "register_analyzer", "terms"]
+__all__ = [
+    "Analyzer",
+    "BM25Index",
+    "Document",
+    "IndexHit",
+    "IndexingError",
+    "Matches",
+    "Partition",
+    "SnapshotError",
+    "TextAnalyzer",
+    "get_analyzer",
+    "register_analyzer",
+    "terms",
+]
