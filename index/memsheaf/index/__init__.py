@@ -4,6 +4,7 @@ from .analysis import Analyzer, TextAnalyzer, get_analyzer, register_analyzer, t
 from .bm25 import BM25Index, Matches
 from .documents import Document, IndexHit, Partition
 from .errors import IndexingError, SnapshotError
+from .vectors import VectorHit, VectorIndex
 
 __all__ = [
     "Analyzer",
@@ -15,6 +16,8 @@ __all__ = [
     "Partition",
     "SnapshotError",
     "TextAnalyzer",
+    "VectorHit",
+    "VectorIndex",
     "get_analyzer",
     "register_analyzer",
     "terms",
