@@ -1,67 +1,40 @@
 """BM25 over documents that come and go."""
 
-import hashlib
-import json
-import math
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from pathlib import Path
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .analysis import Analyzer, get_analyzer, terms
+from .analysis import Analyzer, get_analyzer
 from .documents import Document, IndexHit, Partition, fill
-from .errors import SnapshotError
+from .matches import Matches
+from .search import Model, Query, Source, exact, top
+from .store import BULK, Store
+from .storage import read, write
 
 Allow = Collection[str] | Callable[[str], bool]
-
-
-class Matches:
-    """All documents that match a query, at one moment.
-
-    Attributes:
-        scores: BM25 per match, float64.
-        relevance: share of the query's idf per match.
-        partitions: the distinct partitions of the matches.
-        group: per match, the index of its partition in `partitions`.
-        position: per match, its rank in its partition, in order of insertion, from 0.
-    """
-
-    def __init__(
-        self,
-        ids: list[str],
-        scores: npt.NDArray[np.float64],
-        relevance: npt.NDArray[np.float64],
-        partitions: list[Partition],
-        group: npt.NDArray[np.int64],
-        position: npt.NDArray[np.int64],
-        members: list[list[str]],
-    ) -> None:
-        self._ids, self._members = ids, members
-        self.scores, self.relevance = scores, relevance
-        self.partitions, self.group, self.position = partitions, group, position
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def ids(self) -> list[str]:
-        """Return the id of each match."""
-        return self._ids
-
-    def size(self, group: int) -> int:
-        """Return how many documents the partition holds."""
-        return len(self._members[group])
-
-    def id(self, group: int, position: int) -> str:
-        """Return the id of the document at `position` of a partition, matching or not."""
-        return self._members[group][position]
+_CHUNK = 20_000
+_VARIANTS = 64
 
 
 class BM25Index:
-    """An incremental BM25 index.
+    """An incremental BM25 index: exact, live, safe for threads.
+
+    A text's score is the sum over the query's terms of idf × tf (k1 + 1) / (tf + k1 (1 - b + b
+    length / mean length)), times the document's weight; idf = ln(1 + (N - df + ½) / (df + ½)).
+    Weighted fields add to tf and length by their weight (Robertson, Zaragoza and Taylor 2004).
+
+    Args:
+        analyzer: name of a registered analyzer, or one.
+        k1: how slowly repeated terms saturate.
+        b: how much long documents are held back, in [0, 1].
+        field_weights: weight by field name; 1 for all others.
+        partition_fields: number of names in a partition.
 
     >>> index = BM25Index("plain")
     >>> index.add("a", "the quick brown fox")
@@ -78,22 +51,35 @@ class BM25Index:
         field_weights: Mapping[str, float] | None = None,
         partition_fields: int = 4,
     ) -> None:
+        if k1 < 0 or not 0 <= b <= 1:
+            raise ValueError(f"k1 must be 0 or more and b within [0, 1], not {k1} and {b}")
         self.analyzer = get_analyzer(analyzer) if isinstance(analyzer, str) else analyzer
         self.k1, self.b = k1, b
         self.field_weights = dict(field_weights or {})
+        if any(not 0 < w < np.inf for w in self.field_weights.values()):
+            raise ValueError("field weights must be above 0")
         self.partition_fields = partition_fields
         self.sequence = 0
-        self._docs: dict[str, tuple[dict[str, float], float, Partition, float, Document]] = {}
+        self._writing = threading.RLock()
+        self._store = Store(self.analyzer.expand, partition_fields)
 
     def __len__(self) -> int:
-        return len(self._docs)
+        return self._store.live
 
     def __contains__(self, id: object) -> bool:
-        return id in self._docs
+        with self._store.lock:
+            return isinstance(id, str) and self._store.locate(id) is not None
 
     def ids(self) -> Iterator[str]:
         """Return the ids of all documents, oldest first."""
-        return iter(list(self._docs))
+        with self._store.lock:
+            sources = self._store.sources()
+        rows = []
+        for source in sources:
+            docs = source.kept()
+            orders = source.part.insertion()[docs].tolist()
+            rows.extend(zip(orders, (source.part.ids[d] for d in docs.tolist()), strict=True))
+        return iter([id for _, id in sorted(rows)])
 
     def add(
         self,
@@ -104,82 +90,38 @@ class BM25Index:
         weight: float = 1.0,
     ) -> None:
         """Add or replace a document; the next search sees it."""
-        filled = fill(partition, self.partition_fields)
-        found: Counter[str] = Counter()
-        length = 0.0
-        for name, text in ({"": fields} if isinstance(fields, str) else fields).items():
-            factor = self.field_weights.get(name, 1.0)
-            words = terms(self.analyzer, text)
-            length += factor * len(words)
-            for word in words:
-                found[word] += factor  # type: ignore[assignment]
-        self._docs.pop(id, None)
-        document = Document(id, fields, filled, weight)
-        self._docs[id] = (dict(found), length, filled, weight, document)
+        row = self._analyze(Document(id, fields, partition, weight))
+        with self._writing:
+            self._store.add([row])
 
     def add_many(self, documents: Iterable[Document]) -> None:
-        """Add or replace many documents."""
-        for document in documents:
-            self.add(
-                document.id,
-                document.fields,
-                partition=document.partition,
-                weight=document.weight,
-            )
+        """Add or replace many documents; each chunk of some thousands becomes visible at once."""
+        remaining = iter(documents)
+        while chunk := list(islice(remaining, _CHUNK)):
+            rows = [self._analyze(document) for document in chunk]
+            with self._writing:
+                self._store.add(rows)
+            merging = len(rows) >= BULK
+            while merging:
+                with self._writing:
+                    merging = self._store.step()
+
+    def _analyze(self, document: Document) -> tuple[Any, ...]:
+        """Check a document and cut it into raw tokens, with a weight per field."""
+        if not 0 < document.weight < np.inf:
+            raise ValueError(f"weight of {document.id!r} must be above 0")
+        partition = fill(document.partition, self.partition_fields)
+        fields = {"": document.fields} if isinstance(document.fields, str) else document.fields
+        cut = [
+            (self.field_weights.get(name, 1.0), self.analyzer.tokenize(text))
+            for name, text in fields.items()
+        ]
+        return document.id, partition, document.weight, cut
 
     def remove(self, id: str) -> bool:
         """Remove a document; False if there was none."""
-        return self._docs.pop(id, None) is not None
-
-    def scores(
-        self,
-        text: str,
-        *,
-        where: Partition | None = None,
-        allow: Allow | None = None,
-        k1: float | None = None,
-        b: float | None = None,
-    ) -> Matches:
-        """Score every matching document of the selected partitions."""
-        k1, b = self.k1 if k1 is None else k1, self.b if b is None else b
-        wanted = fill(where or (), self.partition_fields)
-        selected = {
-            id: doc
-            for id, doc in self._docs.items()
-            if all(w is None or w == has for w, has in zip(wanted, doc[2], strict=True))
-        }
-        query = Counter(terms(self.analyzer, text))
-        count = len(selected)
-        mean = sum(doc[1] for doc in selected.values()) / count if count else 1.0
-        idf = {}
-        for term in query:
-            df = sum(term in doc[0] for doc in selected.values())
-            idf[term] = math.log(1 + (count - df + 0.5) / (df + 0.5))
-        members: dict[Partition, list[str]] = {}
-        rows = []
-        for id, (tf, length, partition, weight, _) in selected.items():
-            group = members.setdefault(partition, [])
-            group.append(id)
-            if not any(term in tf for term in query):
-                continue
-            if allow is not None and not (allow(id) if callable(allow) else id in allow):
-                continue
-            norm = k1 * (1 - b + b * length / (mean or 1.0))
-            score = sum(
-                n * idf[t] * tf[t] * (k1 + 1) / (tf[t] + norm) for t, n in query.items() if t in tf
-            )
-            share = sum(idf[t] for t in query if t in tf) / sum(idf.values())
-            rows.append((id, score * weight, share, partition, len(group) - 1))
-        partitions = list(dict.fromkeys(row[3] for row in rows))
-        return Matches(
-            [row[0] for row in rows],
-            np.array([row[1] for row in rows], np.float64),
-            np.array([row[2] for row in rows], np.float64),
-            partitions,
-            np.array([partitions.index(row[3]) for row in rows], np.int64),
-            np.array([row[4] for row in rows], np.int64),
-            [members[partition] for partition in partitions],
-        )
+        with self._writing:
+            return self._store.remove(id)
 
     def search(
         self,
@@ -194,40 +136,161 @@ class BM25Index:
         prefix: bool = False,
         phrase: float = 0.0,
     ) -> list[IndexHit]:
-        """Return the best documents, best first; ties by id."""
-        found = self.scores(text, where=where, allow=allow, k1=k1, b=b)
-        rows = zip(found.ids(), found.scores.tolist(), found.relevance.tolist(), strict=True)
-        return [IndexHit(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:limit]]
+        """Return the best documents, best first; ties by id.
+
+        Args:
+            text: any string; its terms are alternatives.
+            limit: how many documents at most.
+            where: names that a document's partition must have, None matches anything. Statistics
+                come from the selected partitions alone.
+            allow: ids that may be returned, or a test on an id; statistics are not changed by it.
+            k1: instead of the index's own.
+            b: instead of the index's own.
+            fuzzy: let a word that no document has stand for similar ones.
+            prefix: let words also stand for longer ones that begin with them.
+            phrase: largest share that a document gains for holding the query's words in sequence.
+        """
+        sources, query, model, sequence = self._prepare(text, where, k1, b, fuzzy, prefix)
+        if limit <= 0 or not len(query.terms) or not sources:
+            return []
+        self._allow(sources, allow)
+        rows: list[tuple[float, str, float]] = []
+        best = top(sources, query, model, limit, self._store.weighted, phrase)
+        scored = []
+        for source, docs in best:
+            score, share = exact(source, docs, query, model)
+            if phrase:
+                score = score * (1 + phrase * source.adjacent(docs, sequence))
+            scored.append((source, docs, score, share))
+        if not scored:
+            return []
+        every = np.concatenate([s[2] for s in scored])
+        least = np.partition(every, -limit)[-limit] if len(every) > limit else -np.inf
+        for source, docs, score, share in scored:
+            for i in np.flatnonzero(score >= least).tolist():
+                rows.append((-float(score[i]), source.part.ids[int(docs[i])], float(share[i])))
+        rows.sort()
+        return [IndexHit(id, -score, min(1.0, share)) for score, id, share in rows[:limit]]
+
+    def scores(
+        self,
+        text: str,
+        *,
+        where: Partition | None = None,
+        allow: Allow | None = None,
+        k1: float | None = None,
+        b: float | None = None,
+        fuzzy: bool = False,
+        prefix: bool = False,
+    ) -> Matches:
+        """Score every matching document of the selected partitions, see `search`."""
+        sources, query, model, _ = self._prepare(text, where, k1, b, fuzzy, prefix)
+        self._allow(sources, allow)
+        return Matches(sources, query, model)
+
+    def _allow(self, sources: list[Source], allow: Allow | None) -> None:
+        if allow is None:
+            return
+        if callable(allow):
+            for source in sources:
+                keep = np.zeros(source.span, bool)
+                matched = {d for p in source.lists for d in p.docs.tolist()}
+                for doc in matched:
+                    keep[doc - source.lo] = allow(source.part.ids[doc])
+                source.filter(keep)
+            return
+        places = [self._store.find(sources, id) for id in allow]
+        for n, source in enumerate(sources):
+            keep = np.zeros(source.span, bool)
+            for place in places:
+                if place is not None and place[0] == n:
+                    at = place[1] - source.lo
+                    if 0 <= at < source.span:
+                        keep[at] = True
+            source.filter(keep)
+
+    def _prepare(
+        self,
+        text: str,
+        where: Partition | None,
+        k1: float | None,
+        b: float | None,
+        fuzzy: bool,
+        prefix: bool,
+    ) -> tuple[list[Source], Query, Model, npt.NDArray[np.int32]]:
+        """Take a snapshot and turn the text into numbered terms with their statistics."""
+        k1, b = self.k1 if k1 is None else k1, self.b if b is None else b
+        if k1 < 0 or not 0 <= b <= 1:
+            raise ValueError(f"k1 must be 0 or more and b within [0, 1], not {k1} and {b}")
+        wanted = fill(where or (), self.partition_fields)
+        expand, vocabulary = self.analyzer.expand, self._store.vocabulary
+        words = list(chain.from_iterable(map(expand, self.analyzer.tokenize(text))))
+        asked = sorted(Counter(words).items())
+        known = {word: vocabulary.find(word) for word, _ in asked}
+        near = self._store.neighbours() if (fuzzy or prefix) and asked else None
+        candidates: list[list[tuple[int, float]]] = []
+        for word, times in asked:
+            number = known[word]
+            found = [] if number is None else [(number, float(times))]
+            if near and prefix:
+                found += [(n, times * s) for n, s in near.starting(word) if n != number]
+            if near and fuzzy:
+                found += [(n, -times * s) for n, s in near.similar(word) if n != number]
+            candidates.append(found)
+        numbers = np.unique([n for slot in candidates for n, _ in slot]).astype(np.int32)
+        sources, count, total, df = self._store.snapshot(numbers, wanted)
+        held = dict(zip(numbers.tolist(), df.tolist(), strict=True))
+        terms: list[int] = []
+        factors: list[float] = []
+        slots: list[list[tuple[int, float]]] = []
+        for (word, times), slot in zip(asked, candidates, strict=True):
+            certain = held.get(known[word] if known[word] is not None else -1, 0) > 0
+            live = [(n, abs(f)) for n, f in slot if held[n] and not (certain and f < 0)]
+            live = sorted(live, key=lambda pair: (-pair[1], -held[pair[0]], pair[0]))[:_VARIANTS]
+            slots.append([(len(terms) + i, f / times) for i, (_, f) in enumerate(live)])
+            terms += [n for n, _ in live]
+            factors += [f for _, f in live]
+        place = {n: i for i, n in enumerate(numbers.tolist())}
+        for source in sources:
+            source.lists = [source.lists[place[n]] for n in terms]
+        chosen = np.array([held[n] for n in terms], np.float64)
+        idf = np.log(1 + (count - chosen + 0.5) / (chosen + 0.5))
+        unknown = float(np.log(1 + (count + 0.5) / 0.5))
+        query = Query(np.array(terms, np.int32), np.array(factors), slots)
+        sequence = np.array([-2 if known[w] is None else known[w] for w in words], np.int32)
+        model = Model(idf, unknown, k1, b, total / count if count else 1.0)
+        return [s for s in sources if s.span], query, model, sequence
 
     def save(self, path: str | os.PathLike[str], *, sequence: int = 0) -> None:
-        """Save the index; `sequence` says up to where the source is contained."""
-        rows = [
-            [d.id, d.fields if isinstance(d.fields, str) else dict(d.fields), d.partition, d.weight]
-            for *_, d in self._docs.values()
-        ]
-        body = json.dumps([self.analyzer.name, self.field_weights, sequence, rows]).encode()
-        target = Path(path)
-        target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = target / "index.tmp"
-        partial.write_bytes(hashlib.sha256(body).digest() + body)
-        partial.chmod(0o600)
-        partial.replace(target / "index.json")
+        """Save the index in a folder of its own; parts that are there already are kept.
+
+        Args:
+            path: the folder, made if absent.
+            sequence: number of the last change of the source that the index contains.
+        """
+        with self._writing:
+            self._store.settle()
+            settings = {"analyzer": self.analyzer.name, "field_weights": self.field_weights}
+            settings["partition_fields"] = self.partition_fields
+            write(path, self._store, settings, sequence)
+            self.sequence = sequence
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, analyzer: str | Analyzer = "english", **options: Any
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        analyzer: str | Analyzer = "english",
+        k1: float = 0.9,
+        b: float = 0.4,
     ) -> "BM25Index":
-        """Open a saved index; its `sequence` says what it contains."""
-        try:
-            data = (Path(path) / "index.json").read_bytes()
-        except OSError as error:
-            raise SnapshotError(f"no saved index in {path}") from error
-        if hashlib.sha256(data[32:]).digest() != data[:32]:
-            raise SnapshotError(f"the saved index in {path} is damaged; rebuild it")
-        name, weights, sequence, rows = json.loads(data[32:])
-        index = cls(analyzer, **{"field_weights": weights, **options})
-        if index.analyzer.name != name:
-            raise SnapshotError(f"the saved index was made by analyzer {name}; rebuild it")
-        index.add_many(Document(i, f, tuple(p), w) for i, f, p, w in rows)
-        index.sequence = sequence
+        """Map a saved index; its `sequence` says what of the source it contains.
+
+        Raises:
+            SnapshotError: there is none, or it is torn, foreign or of another analyzer.
+        """
+        own = get_analyzer(analyzer) if isinstance(analyzer, str) else analyzer
+        settings, sequence, store = read(path, own)
+        index = cls(own, k1=k1, b=b, **settings)
+        index._store, index.sequence = store, sequence
         return index

@@ -1,0 +1,132 @@
+"""The newest documents, in arrays that only grow, searched by comparing every posting."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .documents import Partition
+from .impacts import encode
+from .segment import Ints, Segment, build
+
+LIMIT = 40_000
+"""Postings in the head before it is made into a segment."""
+DOCUMENTS = 2_048
+"""Documents in the head before it is made into a segment."""
+
+
+class Head:
+    """Documents since the last segment; a reader looks only at what was there when it began.
+
+    Attributes:
+        count: number of documents, dead ones included.
+        size: number of postings.
+        died: per document the version that removed it.
+        tokens: the term sequence per document.
+    """
+
+    def __init__(self, names: dict[str, int], fields: int) -> None:
+        self.count = self.size = 0
+        self.ids: list[str] = []
+        self.partitions: list[Partition] = []
+        self.tokens: list[npt.NDArray[np.int32]] = []
+        self.factors: list[npt.NDArray[np.float64] | None] = []
+        self._names, self._fields = names, fields
+        self.columns = [np.zeros(64, np.int32) for _ in range(fields)]
+        self.lengths, self.weights = np.zeros(64), np.zeros(64)
+        self.died, self.order = np.zeros(64, np.int64), np.zeros(64, np.int64)
+        self.terms, self.docs = np.zeros(1024, np.int32), np.zeros(1024, np.int32)
+        self.codes, self.tf = np.zeros(1024, np.uint16), np.zeros(1024)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to make a segment."""
+        return self.size >= LIMIT or self.count >= DOCUMENTS
+
+    def add(
+        self,
+        id: str,
+        partition: Partition,
+        weight: float,
+        order: int,
+        tokens: npt.NDArray[np.int32],
+        factors: npt.NDArray[np.float64] | None,
+        terms: npt.NDArray[np.int32],
+        tf: npt.NDArray[np.float64],
+        length: float,
+    ) -> int:
+        """Append a document and return its place."""
+        doc, size = self.count, self.size
+        if doc == len(self.lengths):
+            self.columns = [_grown(c) for c in self.columns]
+            self.lengths, self.weights = _grown(self.lengths), _grown(self.weights)
+            self.died, self.order = _grown(self.died), _grown(self.order)
+        while size + len(terms) > len(self.terms):
+            self.terms, self.docs = _grown(self.terms), _grown(self.docs)
+            self.codes, self.tf = _grown(self.codes), _grown(self.tf)
+        for column, name in zip(self.columns, partition, strict=True):
+            column[doc] = self._names.setdefault(name or "", len(self._names))
+        self.lengths[doc], self.weights[doc] = length, weight
+        self.died[doc], self.order[doc] = np.iinfo(np.int64).max, order
+        end = size + len(terms)
+        self.terms[size:end], self.docs[size:end], self.tf[size:end] = terms, doc, tf
+        self.codes[size:end] = encode(tf, np.float64(length))
+        self.ids.append(id)
+        self.partitions.append(partition)
+        self.tokens.append(tokens)
+        self.factors.append(factors)
+        self.count, self.size = doc + 1, end
+        return doc
+
+    def sequence(self, doc: int) -> npt.NDArray[np.int32]:
+        """Return the term sequence of a document, -1 between fields."""
+        return self.tokens[doc]
+
+    def length(self, doc: int) -> float:
+        """Return the weighted length of a document."""
+        return float(self.lengths[doc])
+
+    def insertion(self) -> Ints:
+        """Return the insertion number per document."""
+        return self.order
+
+    def mask(self, where: Partition, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of the first `count` documents lie in the selected partitions."""
+        result = np.ones(count, bool)
+        for column, name in zip(self.columns, where, strict=True):
+            if name is not None:
+                result &= column[:count] == self._names.get(name, -1)
+        return result
+
+    def seal(self) -> tuple[Segment, Ints]:
+        """Return the documents as a segment, and the new place of each."""
+        sizes = np.fromiter(map(len, self.tokens), np.int64, self.count)
+        factors = None
+        if any(f is not None for f in self.factors):
+            pairs = zip(self.factors, self.tokens, strict=True)
+            factors = np.concatenate([np.ones(len(t)) if f is None else f for f, t in pairs])
+        n = self.count
+        tokens = np.concatenate(self.tokens) if n else np.zeros(0, np.int32)
+        order = self.order[:n].copy()
+        segment = build(
+            self.ids,
+            self.partitions,
+            self.lengths[:n].copy(),
+            self.weights[:n].copy(),
+            order,
+            sizes,
+            tokens,
+            factors,
+        )
+        rank = np.empty(n, np.int64)
+        by_order = np.argsort(segment.arrays["order"])
+        rank[np.argsort(order)] = by_order
+        if (self.died[:n] != np.iinfo(np.int64).max).any():
+            died = np.empty(n, np.int64)
+            died[rank] = self.died[:n]
+            segment.died = died
+        return segment, rank
+
+
+def _grown(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate([array, np.zeros_like(array)])

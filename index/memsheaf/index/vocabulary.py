@@ -1,0 +1,128 @@
+"""The terms of an index by number, and the terms near a word."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .strings import Strings
+
+MEMO = 1 << 17
+"""Raw tokens whose terms are remembered."""
+
+
+class Vocabulary(dict[str, tuple[int, ...]]):
+    """Numbers terms, and remembers the term numbers of each raw token: `vocabulary[token]`.
+
+    Args:
+        expand: the analyzer's expansion of a raw token.
+        frozen: terms read from a file, which keep their numbers.
+    """
+
+    def __init__(
+        self, expand: Callable[[str], tuple[str, ...]], frozen: Strings | None = None
+    ) -> None:
+        super().__init__()
+        self._expand = expand
+        self._frozen = frozen or Strings.pack([])
+        self._numbers: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def __missing__(self, token: str) -> tuple[int, ...]:
+        """Number the terms of a token that is to be indexed."""
+        numbers = []
+        for term in self._expand(token):
+            number = self.find(term)
+            if number is None:
+                number = self._numbers[term] = self.count
+                self._texts.append(term)
+            numbers.append(number)
+        if len(self) >= MEMO:
+            self.clear()
+        result = self[token] = tuple(numbers)
+        return result
+
+    @property
+    def count(self) -> int:
+        """Number of terms."""
+        return len(self._frozen) + len(self._texts)
+
+    def find(self, term: str) -> int | None:
+        """Return the number of a term, None if it was never indexed."""
+        number = self._numbers.get(term)
+        if number is None and len(self._frozen):
+            number = next(iter(self._frozen.find(term)), None)
+        return number
+
+    def text(self, number: int) -> str:
+        """Return the term of a number."""
+        known = len(self._frozen)
+        return self._frozen[number] if number < known else self._texts[number - known]
+
+    def texts(self) -> Iterator[str]:
+        """Return all terms in order of their numbers."""
+        for number in range(len(self._frozen)):
+            yield self._frozen[number]
+        yield from self._texts[:]
+
+
+class Neighbours:
+    """Finds the terms near a word, by edit distance or by prefix; made for one vocabulary size."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.count = vocabulary.count
+        texts = list(vocabulary.texts())[: self.count]
+        by_length: dict[int, list[int]] = {}
+        for number, text in enumerate(texts):
+            by_length.setdefault(len(text), []).append(number)
+        self._tables = {
+            length: (
+                np.array(numbers),
+                np.frombuffer(
+                    "".join(texts[n] for n in numbers).encode("utf-32-le", "surrogatepass"),
+                    np.uint32,
+                ).reshape(len(numbers), length),
+            )
+            for length, numbers in by_length.items()
+            if length
+        }
+
+    def similar(self, word: str) -> list[tuple[int, float]]:
+        """Return terms one edit away (two from eight characters on), with 1 - edits / length."""
+        most = 0 if len(word) < 3 else 1 if len(word) < 8 else 2
+        query = np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32)
+        found = []
+        for length in range(max(1, len(word) - most), len(word) + most + 1):
+            if most and length in self._tables:
+                numbers, table = self._tables[length]
+                edits = _edits(query, table)
+                for at in np.flatnonzero(edits <= most).tolist():
+                    found.append((int(numbers[at]), 1 - int(edits[at]) / len(word)))
+        return found
+
+    def starting(self, word: str) -> list[tuple[int, float]]:
+        """Return the terms that begin with `word`, with the share of the term that it covers."""
+        query = np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32)
+        found = []
+        for length, (numbers, table) in self._tables.items():
+            if length > len(word) > 0:
+                hit = np.flatnonzero((table[:, : len(word)] == query).all(axis=1))
+                found.extend((n, len(word) / length) for n in numbers[hit].tolist())
+        return found
+
+
+def _edits(query: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return the edit distance (neighbour swaps count once) of `query` to each row."""
+    rows, length = table.shape
+    before = last = np.zeros((rows, 0), np.int16)
+    row = np.broadcast_to(np.arange(length + 1, dtype=np.int16), (rows, length + 1)).copy()
+    for i, char in enumerate(query.tolist()):
+        before, last, row = last, row, np.empty_like(row)
+        row[:, 0] = i + 1
+        for j in range(length):
+            step = last[:, j] + (table[:, j] != char)
+            step = np.minimum(step, np.minimum(last[:, j + 1], row[:, j]) + 1)
+            if i and j:
+                swap = (table[:, j] == query[i - 1]) & (table[:, j - 1] == char)
+                step = np.where(swap, np.minimum(step, before[:, j - 1] + 1), step)
+            row[:, j + 1] = step
+    return row[:, -1]
