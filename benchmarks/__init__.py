@@ -1,0 +1,1 @@
+"""Memsheaf measured beside its peers; run from the repository's root."""
