@@ -1,0 +1,204 @@
+"""From providers' lists to one: copies collapse, ranks fuse, every number explains itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from .fusion import normalise
+from .records import MemoryRecord
+from .relevance import Bm25Reranker, Reranker, lexical_relevance
+from .results import Explanation, Hit, Source
+from .text import same_content_key
+from .times import now
+
+__all__ = ["DEMOTION", "Listing", "merge", "merge_recent", "resolve_reranker"]
+
+DEMOTION = 0.3
+"""What a hit keeps of its fused score where no term of the query is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One provider's checked answer.
+
+    Attributes:
+        provider: Its name.
+        weight: Its weight.
+        hits: Best first.
+    """
+
+    provider: str
+    weight: float
+    hits: Sequence[Hit]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Copies of one memory."""
+
+    copies: list[tuple[Hit, Source]] = field(default_factory=list)
+
+    @property
+    def shown(self) -> MemoryRecord:
+        """The newest copy; of equally new ones that under our own id, then the first."""
+        best = max(
+            self.copies,
+            key=lambda copy: (copy[0].record.updated_at, not copy[1].native_ids),
+        )
+        return best[0].record
+
+    def sources(self) -> tuple[Source, ...]:
+        shown = self.shown
+        return tuple(
+            replace(source, stale=True)
+            if hit.record.id == shown.id and hit.record.updated_at < shown.updated_at
+            else source
+            for hit, source in self.copies
+        )
+
+    def relevance(self) -> float | None:
+        given = [hit.relevance for hit, _ in self.copies if hit.relevance is not None]
+        return max(given, default=None)
+
+
+def resolve_reranker(rerank: str | Reranker | None) -> Reranker | None:
+    """The reranker of a name; a function is taken as it is."""
+    return Bm25Reranker() if rerank == "bm25" else rerank if callable(rerank) else None
+
+
+def merge(
+    text: str,
+    listings: Sequence[Listing],
+    *,
+    fusion: str = "reciprocal",
+    demotion: float = DEMOTION,
+    rerank: Reranker | None = None,
+    rerank_weight: float = 1.0,
+    alias: Callable[[str, Hit], str | None] = lambda provider, hit: None,
+) -> list[Hit]:
+    """Fuse lists into one.
+
+    Args:
+        text: The query.
+        listings: One per provider that answered, empty answers included.
+        fusion: How ranks become values, see `FUSIONS`.
+        demotion: What a hit whose relevance is 0 keeps of its fused score.
+        rerank: Scores the merged pool as one more list.
+        rerank_weight: The weight of that list.
+        alias: Our id of a foreign record, where the stack knows it.
+
+    Returns:
+        Hits by falling score; ties by recency, then id.
+    """
+    moment = now()
+    groups = _collapse(listings, alias)
+    if not groups:
+        return []
+    shown = [group.shown for group in groups]
+    relevance = _relevance(text, groups, shown)
+    parts: list[list[Explanation]] = [[] for _ in groups]
+    totals = [0.0] * len(groups)
+    weights = 0.0
+    lists = [
+        (listing.provider, listing.weight, _best_places(listing, groups)) for listing in listings
+    ]
+    if rerank is not None:
+        lists.append(("rerank", rerank_weight, _reranked(rerank, text, shown)))
+    for name, weight, ranked in lists:
+        weights += weight
+        values = normalise(fusion, [score for _, score in ranked])
+        for rank, ((place, _), value) in enumerate(zip(ranked, values, strict=True), start=1):
+            totals[place] += weight * value
+            told = f"{name}: weight {weight:g} x {fusion} of rank {rank}"
+            parts[place].append(Explanation(weight * value, told))
+    hits = []
+    for place, group in enumerate(groups):
+        fused = totals[place] / weights
+        keeps = 1.0 if relevance[place] > 0 else demotion
+        told = f"fused: sum / {weights:g} (weights of all that answered)"
+        if keeps != 1.0:
+            told += f" x {keeps:g} (no term of the query matches)"
+        tree = Explanation(fused * keeps, told, tuple(parts[place]))
+        hits.append(
+            Hit(
+                shown[place],
+                fused * keeps,
+                relevance[place],
+                sources=group.sources(),
+                explanation=tree,
+            )
+        )
+    return sorted(hits, key=lambda hit: _order(hit, moment))
+
+
+def merge_recent(
+    listings: Sequence[Listing],
+    alias: Callable[[str, Hit], str | None] = lambda provider, hit: None,
+) -> list[Hit]:
+    """Merge the answers to blank text: the latest updated first, no fusion, no score."""
+    moment = now()
+    hits = [
+        Hit(
+            group.shown,
+            0.0,
+            0.0,
+            sources=group.sources(),
+            explanation=Explanation(0.0, "blank text: ordered by updated_at"),
+        )
+        for group in _collapse(listings, alias)
+    ]
+    return sorted(hits, key=lambda hit: _order(hit, moment))
+
+
+def _order(hit: Hit, moment: datetime) -> tuple[float, float, str]:
+    return (-hit.score, -hit.record.recency(moment).timestamp(), hit.record.id)
+
+
+def _collapse(listings: Sequence[Listing], alias: Callable[[str, Hit], str | None]) -> list[_Group]:
+    """Group copies: by id, then by equal content within one scope."""
+    by_id: dict[str, _Group] = {}
+    for listing in listings:
+        for rank, hit in enumerate(listing.hits, start=1):
+            ours = alias(listing.provider, hit)
+            native = hit.native_ids or ((hit.record.id,) if ours is not None else ())
+            source = Source(listing.provider, rank, hit.score, hit.record.id, tuple(native))
+            by_id.setdefault(ours or hit.record.id, _Group()).copies.append((hit, source))
+    by_content: dict[tuple[object, str], _Group] = {}
+    for group in by_id.values():
+        shown = group.shown
+        key = (shown.scope.key(), same_content_key(shown.content))
+        by_content.setdefault(key, _Group()).copies.extend(group.copies)
+    return list(by_content.values())
+
+
+def _relevance(text: str, groups: Sequence[_Group], shown: Sequence[MemoryRecord]) -> list[float]:
+    """What the providers say, and the stack's own measure where they say nothing."""
+    given = [group.relevance() for group in groups]
+    if all(value is not None for value in given):
+        return [value for value in given if value is not None]
+    computed = lexical_relevance(text, shown)
+    return [own if value is None else value for value, own in zip(given, computed, strict=True)]
+
+
+def _best_places(listing: Listing, groups: Sequence[_Group]) -> list[tuple[int, float]]:
+    """The groups that a list returned, each at its best place, with the list's score."""
+    found: dict[int, tuple[int, float]] = {}
+    for place, group in enumerate(groups):
+        for _, source in group.copies:
+            if source.provider == listing.provider:
+                best = found.get(place)
+                if best is None or source.rank < best[0]:
+                    found[place] = (source.rank, source.score)
+    ordered = sorted(found.items(), key=lambda item: item[1][0])
+    return [(place, score) for place, (_, score) in ordered]
+
+
+def _reranked(
+    rerank: Reranker, text: str, shown: Sequence[MemoryRecord]
+) -> list[tuple[int, float]]:
+    scores = rerank(text, shown)
+    places = [place for place in range(len(shown)) if scores[place] > 0]
+    places.sort(key=lambda place: (-scores[place], shown[place].id))
+    return [(place, scores[place]) for place in places]
