@@ -169,7 +169,9 @@ class _Gathered:
         named.update({key: f"argument {key}" for key in given})
         places.update(named)
         origins.update(named)
-        made = validated(model, values, lambda key: places.get(key[0], f"{name}.{key[0]}"))
+        made = validated(
+            model, values, lambda key: places.get(key[0] if key else "", ".".join((name, *key)))
+        )
         for key, value in made.model_dump(mode="json").items():
             shown = masked((name, key), value, self.secrets)
             self.shown.append(Setting(f"{name}.{key}", shown, origins.get(key, "default")))
