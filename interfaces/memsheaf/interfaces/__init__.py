@@ -1,1 +1,5 @@
-"""memsheaf.interfaces."""
+"""Every way in from outside: the command line."""
+
+from .cli import main
+
+__all__ = ["main"]

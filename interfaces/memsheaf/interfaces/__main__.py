@@ -1,0 +1,5 @@
+"""`python -m memsheaf.interfaces`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,114 @@
+"""The `memsheaf` command: names its commands without importing them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from .terminal import complain
+
+__all__ = ["main"]
+
+FAILED = 4
+
+# Command to its module and the line that `--help` shows, so that help imports none of them.
+COMMANDS = {
+    "remember": ("memories", "Store a memory."),
+    "recall": ("memories", "Find memories by text."),
+    "get": ("memories", "Show one memory."),
+    "list": ("memories", "List memories, newest first."),
+    "update": ("memories", "Change a memory."),
+    "forget": ("memories", "Delete a memory everywhere, and look again."),
+    "export": ("transfer", "Write memories as JSON lines."),
+    "import": ("transfer", "Read memories from JSON lines."),
+    "providers": ("inspect", "List providers and plugins with their health."),
+    "config": ("inspect", "Show the effective configuration with origins."),
+    "init": ("setup", "Write a commented memsheaf.toml."),
+    "trust": ("setup", "Let a project's configuration count."),
+    "demo": ("demo", "See it work, in a temporary folder."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"memsheaf.interfaces.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.COMMANDS[cmd_name]
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        try:
+            click.echo(f"memsheaf {version('memsheaf')}")
+        except PackageNotFoundError:
+            click.echo("memsheaf, not installed")
+        ctx.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Many memories, one answer.
+
+    Exit codes: 0 done, 1 nothing found, 2 wrong use, 3 some provider did not take part, 4 failed.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and exit with its code.
+
+    Args:
+        arguments: Those after the command's name; the process's by default.
+    """
+    # Words are UTF-8 whatever the locale says; Python decoded them by the locale.
+    given = sys.argv[1:] if arguments is None else arguments
+    words = [os.fsencode(word).decode("utf-8", "replace") for word in given]
+    try:
+        code = cli.main(args=words, prog_name="memsheaf", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        complain("stopped")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader has gone; keep the interpreter from complaining while it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        sys.exit(_failed(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _failed(error: Exception) -> int:
+    from memsheaf.stack import ConfigError, MemsheafError, NotFound, UsageError
+
+    if os.environ.get("MEMSHEAF_DEBUG"):
+        raise error
+    if isinstance(error, MemsheafError):
+        complain(str(error))
+        if isinstance(error, NotFound):
+            return 1
+        return 2 if isinstance(error, UsageError | ConfigError) else FAILED
+    complain(f"{type(error).__name__}: {error} (set MEMSHEAF_DEBUG=1 to see where)")
+    return FAILED

@@ -1,0 +1,137 @@
+"""What the commands share: scope options, the opened stack, outcomes as text and JSON."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from memsheaf.stack import MemoryRecord, MemoryStack, Outcome, Scope
+from memsheaf.stack.config import load_config
+
+from .terminal import safe, say
+
+__all__ = [
+    "FAILED",
+    "NOTHING",
+    "OK",
+    "PARTIAL",
+    "Opened",
+    "filters_of",
+    "json_option",
+    "opened",
+    "outcome_json",
+    "record_json",
+    "scope_options",
+    "show_outcomes",
+]
+
+OK, NOTHING, PARTIAL, FAILED = 0, 1, 3, 4
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+_SCOPE = (
+    ("--user", "user_id", "The person; your login name by default."),
+    ("--agent", "agent_id", "The agent."),
+    ("--session", "session_id", "The conversation."),
+    ("--namespace", "namespace", "A tenant, project or other partition."),
+)
+
+
+def scope_options(*, everyone: bool) -> Callable[[Function], Function]:
+    """Adds the scope options; `everyone` only where a command reads."""
+
+    def decorate(function: Function) -> Function:
+        if everyone:
+            flag = click.option("--everyone", is_flag=True, help="Read all owners' memories.")
+            function = flag(function)
+        for option, name, text in reversed(_SCOPE):
+            function = click.option(option, name, metavar="ID", help=text)(function)
+        return function
+
+    return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A stack and the scope that this call means."""
+
+    stack: MemoryStack
+    scope: Scope
+
+
+@contextmanager
+def opened(
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    session_id: str | None = None,
+    namespace: str | None = None,
+    everyone: bool = False,
+) -> Iterator[Opened]:
+    """Open the configured stack.
+
+    A field that is not given is the configuration's, and the user, where nobody is named, the
+    login name. An empty text leaves a field out.
+    """
+    given = {
+        "user_id": user_id,
+        "agent_id": agent_id,
+        "session_id": session_id,
+        "namespace": namespace,
+    }
+    if everyone and any(given.values()):
+        raise click.UsageError("--everyone cannot be narrowed; leave out the other scope options")
+    config = load_config()
+    if config.disabled:
+        raise click.ClickException("MEMSHEAF_DISABLED is set; unset it to use the memory")
+    base = (config.scope or Scope(user_id=_login())).set_fields()
+    fields = {**base, **{name: value for name, value in given.items() if value is not None}}
+    scope = Scope.EVERYONE if everyone else Scope(**fields)
+    with MemoryStack.from_config() as stack:
+        yield Opened(stack, scope)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "user"  # a container without a password file
+
+
+def filters_of(
+    kinds: Sequence[str], tags: Sequence[str], since: str | None = None, until: str | None = None
+) -> dict[str, object] | None:
+    """The filter of a command's options."""
+    conditions = {"kinds": kinds, "tags_all": tags, "since": since, "until": until}
+    return {name: value for name, value in conditions.items() if value} or None
+
+
+def record_json(record: MemoryRecord) -> dict[str, Any]:
+    """A record as JSON."""
+    return record.model_dump(mode="json")
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as JSON."""
+    return {
+        "provider": outcome.provider,
+        "operation": outcome.operation,
+        "status": str(outcome.status),
+        "reason": outcome.reason,
+        "count": outcome.count,
+        "elapsed": round(outcome.elapsed, 6),
+        "partial": outcome.partial,
+        "notes": list(outcome.notes),
+    }
+
+
+def show_outcomes(outcomes: Sequence[Outcome]) -> None:
+    """What did not go well, on stderr."""
+    for outcome in outcomes:
+        if not outcome.complete:
+            say(f"  ! {safe(str(outcome))}", error=True)
