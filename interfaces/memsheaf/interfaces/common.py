@@ -6,14 +6,17 @@ import getpass
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memsheaf.stack import MemoryRecord, MemoryStack, Outcome, Scope
+from memsheaf.stack import MemoryRecord, Outcome, Scope
 from memsheaf.stack.config import load_config
 
 from .terminal import safe, say
+
+if TYPE_CHECKING:
+    from memsheaf.stack import MemoryStack
 
 __all__ = [
     "FAILED",
@@ -89,9 +92,13 @@ def opened(
     config = load_config()
     if config.disabled:
         raise click.ClickException("MEMSHEAF_DISABLED is set; unset it to use the memory")
-    base = (config.scope or Scope(user_id=_login())).set_fields()
-    fields = {**base, **{name: value for name, value in given.items() if value is not None}}
+    base = config.scope or Scope(user_id=_login())
+    fields: dict[str, str] = {str(name): value for name, value in base.set_fields().items()}
+    fields.update({name: value for name, value in given.items() if value is not None})
     scope = Scope.EVERYONE if everyone else Scope(**fields)
+    # Setting up and looking at a configuration needs no stack, so it is imported here.
+    from memsheaf.stack import MemoryStack
+
     with MemoryStack.from_config() as stack:
         yield Opened(stack, scope)
 

@@ -1,68 +1,26 @@
-"""The settings of a stack and of a provider's place in it, with their defaults."""
+"""The tables of a configuration beside the stack's own settings, and their validation."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import ConfigError
 from .mount import Mode
-from .records import CONTENT_LIMIT
 from .scope import Scope
 
-__all__ = ["Placement", "ScopeSettings", "StackSettings", "validated"]
+__all__ = ["Placement", "ScopeSettings", "did_you_mean", "validated"]
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class StackSettings(_Settings):
-    """The ``[stack]`` table.
-
-    Attributes:
-        search_limit: Hits of a search that names no limit.
-        recall_limit: Hits of a recall or an injection that names no limit.
-        read_timeout: Seconds for one provider to answer a read.
-        write_timeout: Seconds for one provider to take a write.
-        read_deadline: Seconds for a read over all providers.
-        write_deadline: Seconds for a write over all providers.
-        workers: Threads per provider.
-        breaker_failures: Failures in a row after which a provider is left alone.
-        breaker_pause: Seconds until it is tried once more.
-        content_limit: Characters of one memory.
-        min_relevance: Hits below this relevance, from 0 to 1, are left out of a search.
-        overfetch: Each provider is asked for this many times the limit.
-        overfetch_cap: But for at most this many.
-        fusion: How the ranks of one provider become scores.
-        rerank: A reranker that adds one more list.
-        ranking: A ranking profile over all providers.
-    """
-
-    search_limit: Annotated[int, Field(ge=1, le=1000)] = 10
-    recall_limit: Annotated[int, Field(ge=1, le=1000)] = 5
-    read_timeout: Seconds = 2.0
-    write_timeout: Seconds = 10.0
-    read_deadline: Seconds = 3.0
-    write_deadline: Seconds = 15.0
-    workers: Annotated[int, Field(ge=1, le=64)] = 4
-    breaker_failures: Count = 5
-    breaker_pause: Seconds = 30.0
-    content_limit: Annotated[int, Field(ge=1, le=10_000_000)] = CONTENT_LIMIT
-    min_relevance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
-    overfetch: Annotated[int, Field(ge=1, le=100)] = 3
-    overfetch_cap: Count = 200
-    fusion: Literal["reciprocal", "linear", "minmax"] = "reciprocal"
-    rerank: Literal["bm25"] | None = None
-    ranking: str | None = None
 
 
 class ScopeSettings(_Settings):

@@ -60,14 +60,14 @@ def test_a_data_folder_above_makes_a_workspace(project: Path) -> None:
 def test_argument_beats_variable_beats_project_beats_user(
     load: Load, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home / "memsheaf.toml").write_text("[stack]\nworkers = 2\noverfetch = 7\nsearch_limit = 1\n")
-    text = "[stack]\nsearch_limit = 2\nread_timeout = 5\nworkers = 3"
+    (home / "memsheaf.toml").write_text("[stack]\nworkers = 2\noverfetch = 7\nlimit = 1\n")
+    text = "[stack]\nlimit = 2\nread_timeout = 5\nworkers = 3"
     config = load(text)
-    assert (config.stack.search_limit, config.stack.workers, config.stack.overfetch) == (2, 3, 7)
-    monkeypatch.setenv("MEMSHEAF_STACK_SEARCH_LIMIT", "4")
-    assert load(text).stack.search_limit == 4
-    config = load(text, search_limit=6)
-    assert origin(config, "stack.search_limit") == (6, "argument search_limit")
+    assert (config.stack.limit, config.stack.workers, config.stack.overfetch) == (2, 3, 7)
+    monkeypatch.setenv("MEMSHEAF_STACK_LIMIT", "4")
+    assert load(text).stack.limit == 4
+    config = load(text, limit=6)
+    assert origin(config, "stack.limit") == (6, "argument limit")
     assert origin(config, "stack.read_timeout")[1].endswith("project/memsheaf.toml:3")
     assert origin(config, "stack.overfetch")[1].endswith("home/memsheaf.toml:3")
     assert origin(config, "stack.write_timeout") == (10.0, "default")
@@ -89,10 +89,10 @@ def test_a_pyproject_of_others_never_stops_us(load: Load) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[stack]\nserch_limit = 3", r"toml:2: stack\.serch_limit: unknown key; did you mean 's"),
-        ("[stack]\n\nsearch_limit = 'x'", r"toml:3: stack\.search_limit: .*integer"),
-        ("[stack]\nread_timeout = nan", r"stack\.read_timeout: .*finite"),
-        ("[stac]\nx = 1", r"toml:1: stac: unknown table or key; did you mean 'stack'"),
+        ("[stack]\noverfech = 3", r"toml:2: stack\.overfech: unknown key; did you mean 'o"),
+        ("[stack]\n\nlimit = 'x'", r"toml:3: stack\.limit: .*integer"),
+        ("[stack]\nread_timeout = nan", r"stack\.read_timeout: .*greater than 0"),
+        ("[stac]\nx = 1", r"toml:1: stac: unknown table or key; did you mean 'otack'"),
         ("stack = 3", r"must be a table, \[stack\]"),
         ("[stack\n", r"memsheaf\.toml: not valid TOML: .*line 1"),
         ("[[providers]]\ntype = 'locl'", r"toml:2: providers\[0\]\.type: .*mean 'local'"),
@@ -116,8 +116,8 @@ def test_errors_name_file_line_key_and_fix(load: Load, text: str, message: str) 
 def test_wrong_variables_arguments_and_files(
     load: Load, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConfigError, match=r"argument serch_limit: unknown.*search_limit"):
-        load("", serch_limit=3)
+    with pytest.raises(ConfigError, match=r"argument overfech: unknown.*overfetch"):
+        load("", overfech=3)
     with monkeypatch.context() as patch:
         patch.setenv("MEMSHEAF_STACK_WORKERS", "many")
         with pytest.raises(ConfigError, match=r"variable MEMSHEAF_STACK_WORKERS: .*integer"):

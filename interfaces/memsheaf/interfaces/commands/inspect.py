@@ -8,7 +8,6 @@ import click
 
 from memsheaf.interfaces.common import FAILED, OK, PARTIAL, json_option, outcome_json
 from memsheaf.interfaces.terminal import safe, say, say_json, table
-from memsheaf.stack import MemoryStack
 from memsheaf.stack.config import load_config
 from memsheaf.stack.registry import GROUPS, Plugin, Registry
 
@@ -19,6 +18,8 @@ __all__ = ["COMMANDS"]
 @json_option
 def providers(as_json: bool) -> int:
     """List the configured providers with their health, then every installed plugin."""
+    from memsheaf.stack import MemoryStack
+
     config = load_config()
     placed = {settings.name: settings.placement for settings in config.providers}
     with MemoryStack.from_config() as stack:

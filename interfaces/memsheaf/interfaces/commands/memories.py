@@ -148,9 +148,8 @@ def get(record_id: str, as_json: bool, **owner: Any) -> int:
         else:
             for name, value in record_json(record).items():
                 if value not in (None, [], {}) and name != "content":
-                    say(
-                        f"{name + ':':18}{safe(value if isinstance(value, str) else json.dumps(value))}"
-                    )
+                    text = value if isinstance(value, str) else json.dumps(value)
+                    say(f"{name + ':':18}{safe(text)}")
             for line in record.content.split("\n"):
                 say(f"  | {safe(line)}")
     return NOTHING if record is None else OK

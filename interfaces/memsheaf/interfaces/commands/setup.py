@@ -32,8 +32,7 @@ TEMPLATE = """\
 # agent_id = ""
 
 [stack]
-# search_limit = 10
-# min_relevance = 0.0      # 0 to 1; hits that match less are left out
+# limit = 10               # hits of a search
 # read_timeout = 2.0       # seconds for one provider
 # write_timeout = 10.0
 # rerank = "bm25"          # off by default

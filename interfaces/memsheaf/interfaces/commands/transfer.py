@@ -68,9 +68,12 @@ def import_(source: Path, as_json: bool, **owner: Any) -> int:
         stream = sys.stdin.buffer if str(source) == "-" else source.open("rb")
     except OSError as error:
         raise click.UsageError(f"{source}: {error.strerror}") from error
-    with stream, opened(**owner) as memory:
-        with click.progressbar(_lines(stream), label="importing", **_progress(True)) as lines:
-            report = memory.stack.import_(lines, memory.scope)
+    with (
+        stream,
+        opened(**owner) as memory,
+        click.progressbar(_lines(stream), label="importing", **_progress(True)) as lines,
+    ):
+        report = memory.stack.import_(lines, memory.scope)
     if as_json:
         say_json(
             {

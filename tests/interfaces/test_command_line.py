@@ -1,0 +1,117 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memsheaf.interfaces.terminal import safe
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs the command in a folder and with a home of its own."""
+    here = tmp_path / "here"
+    here.mkdir()
+
+    def ran(*words: str | bytes, **environ: str) -> subprocess.CompletedProcess[bytes]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("MEMSHEAF_")}
+        return subprocess.run(
+            [sys.executable, "-m", "memsheaf.interfaces", *words],
+            cwd=here,
+            env={**clean, "MEMSHEAF_HOME": str(tmp_path / "home"), **environ},
+            capture_output=True,
+            timeout=60,
+        )
+
+    return ran
+
+
+def test_help_imports_neither_numpy_nor_pydantic() -> None:
+    code = (
+        "import sys\nfrom memsheaf.interfaces.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert not end.code\n"
+        "heavy = {'numpy', 'pydantic', 'memsheaf.stack'} & sys.modules.keys()\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert b"remember" in done.stdout
+
+
+def test_version_and_wrong_use(run: Run) -> None:
+    assert run("--version").stdout.startswith(b"memsheaf ")
+    unknown = run("rember")
+    assert unknown.returncode == 2
+    assert b"Traceback" not in unknown.stderr
+
+
+def test_init_writes_a_file_that_loads_and_never_overwrites(run: Run, tmp_path: Path) -> None:
+    assert run("init").returncode == 0
+    file = tmp_path / "here" / "memsheaf.toml"
+    file.write_text(file.read_text() + "# mine\n")
+    again = run("init")
+    assert again.returncode == 2
+    assert b"--force" in again.stderr
+    assert file.read_text().endswith("# mine\n")
+    shown = json.loads(run("config", "--json").stdout)
+    assert shown["files"] == [str(file)]
+    assert shown["warnings"] == []
+    origins = {s["key"]: s["origin"] for s in shown["settings"]}
+    assert origins["providers.local.type"].startswith(str(file))
+    assert origins["stack.limit"] == "default"
+    assert run("init", "--force").returncode == 0
+    assert not file.read_text().endswith("# mine\n")
+
+
+def test_a_wrong_file_is_one_line_without_traceback(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "here" / "memsheaf.toml").write_text("[stack]\nlimt = 3\n")
+    done = run("config")
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"memsheaf.toml:2: stack.limt: unknown key; did you mean 'limit'?" in done.stderr
+
+
+def test_trust_makes_a_doubtful_file_count(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "here" / "memsheaf.toml"
+    file.write_text("[scope]\nuser_id = '${WHO}'\n")
+    ignored = run("config", "--json", WHO="mira-secret")
+    assert json.loads(ignored.stdout)["files"] == []
+    assert b"memsheaf trust" in ignored.stderr
+    told = run("trust")
+    assert told.returncode == 0
+    assert b"${...}" in told.stdout
+    counted = run("config", "--json", WHO="mira-secret")
+    assert json.loads(counted.stdout)["files"] == [str(file)]
+    assert b"mira-secret" not in counted.stdout
+    assert run("trust", "--revoke").returncode == 0
+    assert run("trust", "--revoke").returncode == 1
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
+def test_output_never_crashes_in_a_poor_locale(run: Run, tmp_path: Path, locale: str) -> None:
+    (tmp_path / "here" / "memsheaf.toml").write_text(
+        "[scope]\nuser_id='\u2699 \u201dna\u00efve'\n", "utf-8"
+    )
+    poor = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = run("config", **poor)
+    assert done.returncode == 0, done.stderr
+    assert b"user_id" in done.stdout
+    shown = json.loads(run("config", "--json", **poor).stdout)
+    values = {s["key"]: s["value"] for s in shown["settings"]}
+    assert values["scope.user_id"] == "\u2699 \u201dna\u00efve"
+
+
+def test_stored_text_cannot_drive_the_terminal() -> None:
+    hostile = "a\x1b]0;title\x07\x9b31m\r\n\u202eevil\u2066\u200b\ud800\U000e0041"
+    shown = safe(hostile)
+    assert shown.isprintable()
+    assert "\\x1b" in shown
+    assert "\\u202e" in shown
+    assert safe("na\u00efve \u2699 \u65e5\u672c \U0001f469\u200d\U0001f680") == (
+        "na\u00efve \u2699 \u65e5\u672c \U0001f469\u200d\U0001f680"
+    )
