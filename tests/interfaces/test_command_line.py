@@ -63,17 +63,20 @@ def test_init_writes_a_file_that_loads_and_never_overwrites(run: Run, tmp_path: 
     assert shown["warnings"] == []
     origins = {s["key"]: s["origin"] for s in shown["settings"]}
     assert origins["providers.local.type"].startswith(str(file))
-    assert origins["stack.limit"] == "default"
+    assert origins["stack.search_limit"] == "default"
     assert run("init", "--force").returncode == 0
     assert not file.read_text().endswith("# mine\n")
 
 
 def test_a_wrong_file_is_one_line_without_traceback(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "here" / "memsheaf.toml").write_text("[stack]\nlimt = 3\n")
+    (tmp_path / "here" / "memsheaf.toml").write_text("[stack]\nserch_limit = 3\n")
     done = run("config")
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"memsheaf.toml:2: stack.limt: unknown key; did you mean 'limit'?" in done.stderr
+    assert (
+        b"memsheaf.toml:2: stack.serch_limit: unknown key; did you mean 'search_limit'?"
+        in done.stderr
+    )
 
 
 def test_trust_makes_a_doubtful_file_count(run: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from .config_providers import ProviderSettings, doubts, read_providers
-from .config_settings import ScopeSettings, did_you_mean, validated
+from .config_settings import ScopeSettings, StackSettings, did_you_mean, validated
 from .config_sources import (
     DATA_FOLDER,
     FILE_NAME,
@@ -27,7 +27,6 @@ from .config_values import Secrets, Setting, expand, masked
 from .errors import ConfigError
 from .registry import Registry
 from .scope import Scope
-from .settings import StackSettings
 from .trust import TrustStore
 
 __all__ = ["Config", "load_config"]

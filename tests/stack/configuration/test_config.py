@@ -63,11 +63,11 @@ def test_argument_beats_variable_beats_project_beats_user(
     (home / "memsheaf.toml").write_text("[stack]\nworkers = 2\noverfetch = 7\nlimit = 1\n")
     text = "[stack]\nlimit = 2\nread_timeout = 5\nworkers = 3"
     config = load(text)
-    assert (config.stack.limit, config.stack.workers, config.stack.overfetch) == (2, 3, 7)
-    monkeypatch.setenv("MEMSHEAF_STACK_LIMIT", "4")
-    assert load(text).stack.limit == 4
-    config = load(text, limit=6)
-    assert origin(config, "stack.limit") == (6, "argument limit")
+    assert (config.stack.search_limit, config.stack.workers, config.stack.overfetch) == (2, 3, 7)
+    monkeypatch.setenv("MEMSHEAF_STACK_SEARCH_LIMIT", "4")
+    assert load(text).stack.search_limit == 4
+    config = load(text, search_limit=6)
+    assert origin(config, "stack.search_limit") == (6, "argument search_limit")
     assert origin(config, "stack.read_timeout")[1].endswith("project/memsheaf.toml:3")
     assert origin(config, "stack.overfetch")[1].endswith("home/memsheaf.toml:3")
     assert origin(config, "stack.write_timeout") == (10.0, "default")
@@ -90,7 +90,7 @@ def test_a_pyproject_of_others_never_stops_us(load: Load) -> None:
     ("text", "message"),
     [
         ("[stack]\noverfech = 3", r"toml:2: stack\.overfech: unknown key; did you mean 'o"),
-        ("[stack]\n\nlimit = 'x'", r"toml:3: stack\.limit: .*integer"),
+        ("[stack]\n\nlimit = 'x'", r"toml:3: stack\.search_limit: .*integer"),
         ("[stack]\nread_timeout = nan", r"stack\.read_timeout: .*greater than 0"),
         ("[stac]\nx = 1", r"toml:1: stac: unknown table or key; did you mean 'otack'"),
         ("stack = 3", r"must be a table, \[stack\]"),

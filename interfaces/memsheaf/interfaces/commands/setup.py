@@ -32,7 +32,7 @@ TEMPLATE = """\
 # agent_id = ""
 
 [stack]
-# limit = 10               # hits of a search
+# search_limit = 10        # hits of a search
 # read_timeout = 2.0       # seconds for one provider
 # write_timeout = 10.0
 # rerank = "bm25"          # off by default
