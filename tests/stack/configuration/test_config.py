@@ -60,8 +60,8 @@ def test_a_data_folder_above_makes_a_workspace(project: Path) -> None:
 def test_argument_beats_variable_beats_project_beats_user(
     load: Load, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home / "memsheaf.toml").write_text("[stack]\nworkers = 2\noverfetch = 7\nlimit = 1\n")
-    text = "[stack]\nlimit = 2\nread_timeout = 5\nworkers = 3"
+    (home / "memsheaf.toml").write_text("[stack]\nworkers = 2\noverfetch = 7\nsearch_limit = 1\n")
+    text = "[stack]\nsearch_limit = 2\nread_timeout = 5\nworkers = 3"
     config = load(text)
     assert (config.stack.search_limit, config.stack.workers, config.stack.overfetch) == (2, 3, 7)
     monkeypatch.setenv("MEMSHEAF_STACK_SEARCH_LIMIT", "4")
@@ -90,9 +90,9 @@ def test_a_pyproject_of_others_never_stops_us(load: Load) -> None:
     ("text", "message"),
     [
         ("[stack]\noverfech = 3", r"toml:2: stack\.overfech: unknown key; did you mean 'o"),
-        ("[stack]\n\nlimit = 'x'", r"toml:3: stack\.search_limit: .*integer"),
-        ("[stack]\nread_timeout = nan", r"stack\.read_timeout: .*greater than 0"),
-        ("[stac]\nx = 1", r"toml:1: stac: unknown table or key; did you mean 'otack'"),
+        ("[stack]\n\nsearch_limit = 'x'", r"toml:3: stack\.search_limit: .*integer"),
+        ("[stack]\nread_timeout = nan", r"stack\.read_timeout: .*(finite|greater than)"),
+        ("[stac]\nx = 1", r"toml:1: stac: unknown table or key; did you mean 'stack'"),
         ("stack = 3", r"must be a table, \[stack\]"),
         ("[stack\n", r"memsheaf\.toml: not valid TOML: .*line 1"),
         ("[[providers]]\ntype = 'locl'", r"toml:2: providers\[0\]\.type: .*mean 'local'"),
