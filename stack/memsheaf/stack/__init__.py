@@ -1,5 +1,6 @@
 """The stack: many memory providers behind one contract."""
 
+from .async_stack import AsyncMemoryStack
 from .contract import Order, ProviderSpec, hookimpl
 from .cursors import cursor_of, read_cursor
 from .errors import (
@@ -26,6 +27,9 @@ from .errors import (
 from .filters import Filter
 from .finish import finish
 from .kinds import Kind, KindClass
+from .memory_stack import MemoryStack
+from .mount import Down, Mode, Mount, pinned, read_only, write_only
+from .nested import StackProvider
 from .records import CONTENT_LIMIT, MemoryRecord, Origin, new_id
 from .results import (
     Explanation,
@@ -41,14 +45,17 @@ from .results import (
     WiderScope,
 )
 from .scope import SCOPE_FIELDS, Scope
+from .settings import StackSettings
 from .text import same_content_key
 from .times import parse_time
 
 __all__ = [
     "CONTENT_LIMIT",
     "SCOPE_FIELDS",
+    "AsyncMemoryStack",
     "ClosedError",
     "ConfigError",
+    "Down",
     "Explanation",
     "Filter",
     "ForgetReport",
@@ -61,8 +68,11 @@ __all__ = [
     "Kind",
     "KindClass",
     "MemoryRecord",
+    "MemoryStack",
     "MemsheafError",
     "MissingExtra",
+    "Mode",
+    "Mount",
     "NotFound",
     "Order",
     "Origin",
@@ -79,6 +89,8 @@ __all__ = [
     "ScopeError",
     "SearchResult",
     "Source",
+    "StackProvider",
+    "StackSettings",
     "Status",
     "StorageFull",
     "StoreCorrupt",
@@ -90,6 +102,9 @@ __all__ = [
     "hookimpl",
     "new_id",
     "parse_time",
+    "pinned",
     "read_cursor",
+    "read_only",
     "same_content_key",
+    "write_only",
 ]

@@ -9,12 +9,17 @@ from .errors import InvalidQuery
 from .records import MemoryRecord
 from .times import parse_time
 
-__all__ = ["cursor_of", "read_cursor"]
+__all__ = ["cursor_of", "read_cursor", "write_cursor"]
 
 
 def cursor_of(record: MemoryRecord) -> str:
     """The cursor that stands right after a record."""
-    return json.dumps([record.created_at.isoformat(), record.id])
+    return write_cursor((record.created_at, record.id))
+
+
+def write_cursor(place: tuple[datetime, str]) -> str:
+    """The cursor that stands right after a place, given as ``created_at`` and id."""
+    return json.dumps([place[0].isoformat(), place[1]])
 
 
 def read_cursor(cursor: str) -> tuple[datetime, str]:

@@ -12,9 +12,12 @@ from typing import Literal
 
 from .errors import InvalidQuery
 
-__all__ = ["FUSIONS", "FusionName", "normalise"]
+__all__ = ["DEMOTION", "FUSIONS", "FusionName", "normalise"]
 
 FusionName = Literal["reciprocal", "linear", "minmax"]
+DEMOTION = 0.3
+"""What a hit keeps of its fused score where no term of the query is in it."""
+
 _K = 10.0  # 60, the constant of Cormack et al. 2009, was measured poor where one list is weaker
 
 

@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from .fusion import normalise
+from .fusion import DEMOTION, normalise
 from .records import MemoryRecord
 from .relevance import Bm25Reranker, Reranker, lexical_relevance
 from .results import Explanation, Hit, Source
 from .text import same_content_key
 from .times import now
 
-__all__ = ["DEMOTION", "Listing", "merge", "merge_recent", "resolve_reranker"]
-
-DEMOTION = 0.3
-"""What a hit keeps of its fused score where no term of the query is in it."""
+__all__ = ["Listing", "merge", "merge_recent", "resolve_reranker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +39,10 @@ class _Group:
 
     @property
     def shown(self) -> MemoryRecord:
-        """The newest copy; of equally new ones that under our own id, then the first."""
+        """The newest of the full copies under our own id, else the newest foreign one."""
         best = max(
             self.copies,
-            key=lambda copy: (copy[0].record.updated_at, not copy[1].native_ids),
+            key=lambda copy: (not copy[1].native_ids, copy[0].record.updated_at),
         )
         return best[0].record
 
@@ -164,7 +161,9 @@ def _collapse(listings: Sequence[Listing], alias: Callable[[str, Hit], str | Non
             ours = alias(listing.provider, hit)
             native = hit.native_ids or ((hit.record.id,) if ours is not None else ())
             source = Source(listing.provider, rank, hit.score, hit.record.id, tuple(native))
-            by_id.setdefault(ours or hit.record.id, _Group()).copies.append((hit, source))
+            if ours is not None and ours != hit.record.id:
+                hit = replace(hit, record=hit.record.model_copy(update={"id": ours}))
+            by_id.setdefault(hit.record.id, _Group()).copies.append((hit, source))
     by_content: dict[tuple[object, str], _Group] = {}
     for group in by_id.values():
         shown = group.shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -12,9 +12,20 @@ import pluggy
 
 from .contract import PROJECT, ProviderSpec
 from .errors import RegistrationError
+from .records import MemoryRecord
 from .scope import SCOPE_FIELDS, Scope
 
-__all__ = ["Down", "Hook", "Mode", "Mount", "Mounted", "mount_all"]
+__all__ = [
+    "Down",
+    "Hook",
+    "Mode",
+    "Mount",
+    "Mounted",
+    "mount_all",
+    "pinned",
+    "read_only",
+    "write_only",
+]
 
 _NEEDS_SCOPE = ("search", "forget", "get", "list", "update", "touch", "prefetch")
 _CONTEXT = ("build_system_prompt", "build_user_context")
@@ -86,6 +97,31 @@ class Hook:
         return {name: available[name] for name in self.arguments}
 
 
+def derived_store_many(store: Hook) -> Hook:
+    """``store_many`` for a provider that has only ``store``: a loop, each record by itself."""
+
+    def one_by_one(records: Sequence[MemoryRecord]) -> list[object]:
+        entries: list[object] = []
+        for record in records:
+            try:
+                entries.append(store.function(record))
+            except Exception as error:  # an entry of the answer, told per record
+                entries.append(error)
+        return entries
+
+    async def one_by_one_async(records: Sequence[MemoryRecord]) -> list[object]:
+        entries: list[object] = []
+        for record in records:
+            try:
+                entries.append(await store.function(record))
+            except Exception as error:  # an entry of the answer, told per record
+                entries.append(error)
+        return entries
+
+    function = one_by_one_async if store.is_async else one_by_one
+    return Hook(function, ("records",), store.is_async)
+
+
 @dataclass(frozen=True, slots=True)
 class Mounted:
     """A provider that passed every check."""
@@ -131,6 +167,21 @@ class Mounted:
         if self.pinned is not None and not self.pinned.matches(owner):
             return f"it is pinned to {self.pinned}"
         return None
+
+
+def read_only(provider: object, name: str | None = None) -> Mount:
+    """Search a provider and never write to it."""
+    return Mount(provider, name, Mode.READ)
+
+
+def write_only(provider: object, name: str | None = None) -> Mount:
+    """Write to a provider and never search it."""
+    return Mount(provider, name, Mode.WRITE)
+
+
+def pinned(provider: object, scope: Scope, name: str | None = None) -> Mount:
+    """A provider that holds the records of one scope only, whose hooks need not take a scope."""
+    return Mount(provider, name, scope=scope)
 
 
 def mount_all(manager: pluggy.PluginManager, providers: list[object]) -> list[Mounted]:
@@ -226,18 +277,25 @@ def _register(manager: pluggy.PluginManager, provider: object, name: str) -> dic
             if impl.plugin is provider:
                 is_async = inspect.iscoroutinefunction(impl.function)
                 hooks[caller.name] = Hook(impl.function, tuple(impl.argnames), is_async)
+    if "store" in hooks and "store_many" not in hooks:
+        hooks["store_many"] = derived_store_many(hooks["store"])
     return hooks
 
 
 def _check_marks(provider: object, name: str, hooks: Mapping[str, Hook]) -> None:
     """Refuse a method that overrides a marked one and lost its mark: it would never be called."""
     specified = {n for n in vars(ProviderSpec) if not n.startswith("_")}
-    for hook in specified - hooks.keys():
+    for hook in specified - (hooks.keys() - _derived(provider)):
         for base in type(provider).__mro__[1:]:
             if hasattr(vars(base).get(hook), f"{PROJECT}_impl"):
                 raise RegistrationError(
                     f"{name}: {hook} overrides a hook of {base.__name__} without @hookimpl; mark it"
                 )
+
+
+def _derived(provider: object) -> set[str]:
+    marked = hasattr(getattr(provider, "store_many", None), f"{PROJECT}_impl")
+    return set() if marked else {"store_many"}
 
 
 def _mode(name: str, wanted: Mount, hooks: Mapping[str, Hook]) -> Mode:

@@ -1,0 +1,148 @@
+"""What reading and writing share: providers, scope, guards, events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from .contract import PROJECT, ProviderSpec
+from .delivery import Delivery, DirectDelivery
+from .errors import ClosedError, InvalidQuery, Refused, ScopeError
+from .fanout import Accepted, Answer, FanOut, Request, reason_of
+from .mount import Down, Mount, Mounted, mount_all
+from .native_ids import NativeIds
+from .results import Operation, Outcome, Status
+from .scope import Scope
+from .settings import StackSettings
+
+__all__ = ["Core", "check_count"]
+
+
+class Core:
+    """The mounted providers and the machinery around them."""
+
+    def __init__(
+        self,
+        providers: Iterable[object],
+        plugins: Iterable[object],
+        scope: Scope | None,
+        settings: StackSettings,
+        state: Path | None,
+        disabled: bool,
+    ) -> None:
+        self.settings = settings
+        self.default_scope = scope
+        self.disabled = "memory is disabled (MEMSHEAF_DISABLED)" if disabled else None
+        self.manager = pluggy.PluginManager(PROJECT)
+        self.manager.add_hookspecs(ProviderSpec)
+        self.mounted = mount_all(self.manager, list(providers))
+        for plugin in plugins:
+            self.manager.register(plugin)
+        self.manager.check_pending()
+        self.fanout = FanOut(settings.workers, settings.breaker_failures, settings.breaker_pause)
+        self.delivery: Delivery = DirectDelivery(
+            self.fanout, settings.write_timeout, settings.write_deadline
+        )
+        self.native = NativeIds(state / "native_ids.db" if state is not None else None)
+        self.closed = False
+
+    def ensure_open(self) -> None:
+        """Raise `ClosedError` after `close`."""
+        if self.closed:
+            raise ClosedError("the stack is closed; open a new one")
+
+    def scope(self, scope: Scope | None) -> Scope:
+        """The scope to read with: the given one, else the stack's default."""
+        chosen = self.default_scope if scope is None else scope
+        if chosen is None:
+            raise ScopeError("no scope: pass scope=Scope(user_id=...) or give the stack a default")
+        if not isinstance(chosen, Scope):
+            raise ScopeError(f"scope must be a Scope, not {type(chosen).__name__}")
+        return chosen.require_readable()
+
+    def reopen(self, mounted: Mounted) -> Mounted:
+        """Open a provider that is down and mount it in its place; down again where it fails."""
+        down = mounted.provider
+        assert isinstance(down, Down)
+        if down.reopen is None:
+            return mounted
+        try:
+            provider: object = down.reopen()
+        except Exception as error:
+            provider = Down(reason_of(error), down.reopen)
+        wanted = Mount(
+            provider,
+            mounted.name,
+            mounted.mode,
+            mounted.weight,
+            mounted.timeout,
+            mounted.pinned,
+        )
+        self.manager.unregister(name=mounted.name)
+        return mount_all(self.manager, [wanted])[0]
+
+    def read(self, operation: Operation, requests: Sequence[Request]) -> list[Answer]:
+        """Fan a read out under the read limits."""
+        return self.fanout.run(
+            operation,
+            requests,
+            timeout=self.settings.read_timeout,
+            deadline=time.monotonic() + self.settings.read_deadline,
+        )
+
+    def request(
+        self,
+        mounted: Mounted,
+        hook: str,
+        accept: Callable[[Any], Accepted],
+        skip: str | None = None,
+        **arguments: Any,
+    ) -> Request:
+        """A request, skipped where memory is disabled."""
+        return Request(mounted, hook, arguments, accept, self.disabled or skip)
+
+    def guard(self, event: str, **arguments: Any) -> None:
+        """Let every guard of an event look first.
+
+        Raises:
+            Refused: A guard raised.
+        """
+        caller = getattr(self.manager.hook, event)
+        if not caller.get_hookimpls():
+            return
+        try:
+            caller(**arguments)
+        except Exception as error:
+            raise Refused(f"{event} refused it: {reason_of(error)}") from error
+
+    def tell(self, event: str, **arguments: Any) -> tuple[Outcome, ...]:
+        """Tell every listener of an event, each by itself; failures come back as outcomes."""
+        failures = []
+        for impl in getattr(self.manager.hook, event).get_hookimpls():
+            try:
+                impl.function(**{name: arguments[name] for name in impl.argnames})
+            except Exception as error:
+                reason = f"{event}: {reason_of(error)}"
+                failures.append(
+                    Outcome(impl.plugin_name, "event", Status.FAILED, reason, error=error)
+                )
+        return tuple(failures)
+
+
+def check_count(value: object, name: str, default: int, most: int) -> int:
+    """Read a limit: None is the default; anything but a whole number from 0 to `most` is refused.
+
+    Raises:
+        InvalidQuery: It is negative, too large, or not a whole number.
+    """
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidQuery(f"{name} must be a whole number, not {type(value).__name__}")
+    if not 0 <= value <= most:
+        raise InvalidQuery(f"{name} must be from 0 to {most}")
+    return value

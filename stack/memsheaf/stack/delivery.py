@@ -1,0 +1,76 @@
+"""The one seam through which every write reaches the providers."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from .fanout import Answer, FanOut, Request
+from .results import Operation, Outcome
+
+__all__ = ["Delivery", "DirectDelivery"]
+
+
+class Delivery(Protocol):
+    """Carries writes to providers."""
+
+    def write(
+        self,
+        operation: Operation,
+        requests: Sequence[Request],
+        settled: Callable[[Answer], None],
+    ) -> list[Answer]:
+        """Make the writes.
+
+        Args:
+            operation: What is written.
+            requests: One per provider.
+            settled: Told of every write that ended well, however late.
+
+        Returns:
+            One answer per request, in their order.
+        """
+
+    def late(self) -> tuple[Outcome, ...]:
+        """How writes ended that had been given up as timed out, the last of them at the end."""
+
+
+class DirectDelivery:
+    """Calls the providers at once; a write that is given up is watched until it ends."""
+
+    def __init__(self, fanout: FanOut, timeout: float, deadline: float) -> None:
+        self._fanout = fanout
+        self._timeout = timeout
+        self._deadline = deadline
+        self._late: deque[Outcome] = deque(maxlen=1_000)
+
+    def write(
+        self,
+        operation: Operation,
+        requests: Sequence[Request],
+        settled: Callable[[Answer], None],
+    ) -> list[Answer]:
+        """See `Delivery.write`."""
+
+        def ended_late(answer: Answer) -> None:
+            self._late.append(answer.outcome)
+            if answer.outcome.ok:
+                settled(answer)
+
+        answers = self._fanout.run(
+            operation,
+            requests,
+            timeout=self._timeout,
+            deadline=time.monotonic() + self._deadline,
+            late=ended_late,
+        )
+        for answer in answers:
+            if answer.outcome.ok:
+                settled(answer)
+        return answers
+
+    def late(self) -> tuple[Outcome, ...]:
+        """See `Delivery.late`."""
+        return tuple(self._late)

@@ -1,0 +1,199 @@
+"""Forget: delete every copy, then look again and report what is still seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .core import Core
+from .errors import Incomplete, ProviderError
+from .fanout import Accepted, Answer
+from .hits import accept_hits, accept_record
+from .mount import Mounted
+from .reading import Reader
+from .records import MemoryRecord
+from .results import ForgetReport, Hit, Outcome, Status
+from .scope import Scope
+from .text import same_content_key
+
+__all__ = ["Forgetter"]
+
+_COPIES = 50
+_PROBE = 2_000  # characters of the content that a search for its copies asks with
+
+
+class Forgetter:
+    """Deletes a record, and copies of its content in its scope, from every provider."""
+
+    def __init__(self, core: Core, reader: Reader) -> None:
+        self._core = core
+        self._reader = reader
+
+    def forget(self, record_id: str, scope: Scope | None) -> ForgetReport:
+        """See `MemoryStack.forget`."""
+        core = self._core
+        core.ensure_open()
+        asked = core.scope(scope)
+        core.guard("before_forget", record_id=record_id, scope=asked)
+        record = self._find(record_id, asked)
+        ids = [record_id]
+        if record is not None:
+            seen, _ = self._same_content(record)
+            ids += sorted({hit.record.id for _, hit in seen} - {record_id})
+        deleted: list[str] = []
+        outcomes: dict[str, Outcome] = {}
+        for target in ids:
+            owner = asked if target == record_id or record is None else record.scope
+            for answer in self._delete(target, owner, record):
+                outcome = answer.outcome
+                outcomes[outcome.provider] = _worse(outcomes.get(outcome.provider), outcome)
+                if answer.value and target not in deleted:
+                    deleted.append(target)
+        remaining, unverified, checks = self._look_again(ids, asked, record)
+        report = ForgetReport(
+            record_id,
+            bool(deleted) and not remaining,
+            tuple(deleted),
+            remaining,
+            unverified,
+            tuple(outcomes.values()),
+            checks,
+        )
+        told = core.tell("after_forget", report=report)
+        return replace(report, outcomes=report.outcomes + told) if told else report
+
+    def _find(self, record_id: str, scope: Scope) -> MemoryRecord | None:
+        try:
+            return self._reader.get(record_id, scope)
+        except Incomplete:
+            return None  # providers that are down are named by the outcomes of the deletion
+
+    def _delete(self, target: str, scope: Scope, record: MemoryRecord | None) -> list[Answer]:
+        core = self._core
+        requests = []
+        for m in core.mounted:
+            if m.mode.writes:
+                skip = m.cannot_answer(scope)
+                if record is not None:
+                    skip = skip or m.cannot_hold(record.scope)
+                requests.append(
+                    core.request(
+                        m,
+                        "forget",
+                        _accept_deleted,
+                        skip,
+                        record_id=target,
+                        scope=scope,
+                        native_ids=core.native.native(m.name, target),
+                    )
+                )
+
+        def settled(answer: Answer) -> None:
+            if answer.value:
+                core.native.drop(answer.outcome.provider, target)
+
+        return core.delivery.write("forget", requests, settled)
+
+    def _same_content(self, record: MemoryRecord) -> tuple[list[tuple[str, Hit]], list[Answer]]:
+        """Where a search by its text shows this content in its scope: (provider, hit)."""
+        core = self._core
+        probe = record.content[: min(_PROBE, core.settings.query_limit)]
+        requests = [
+            core.request(
+                m,
+                "search",
+                accept_hits(m, record.scope, None, _COPIES),
+                m.cannot_answer(record.scope),
+                text=probe,
+                scope=record.scope,
+                limit=_COPIES,
+                filters=None,
+            )
+            for m in core.mounted
+            if m.has("search")
+        ]
+        answers = core.read("search", requests)
+        key = same_content_key(record.content)
+        found = []
+        for answer in answers:
+            for hit in answer.value[0] if answer.value is not None else ():
+                provider = answer.outcome.provider
+                ours = core.native.ours(provider, hit.native_ids or (hit.record.id,))
+                if ours is not None and ours != hit.record.id:
+                    copy = hit.record.model_copy(update={"id": ours})
+                    hit = replace(hit, record=copy)
+                same = hit.record.scope == record.scope
+                if hit.record.id == record.id or (
+                    same and same_content_key(hit.record.content) == key
+                ):
+                    found.append((provider, hit))
+        return found, answers
+
+    def _look_again(
+        self, ids: Sequence[str], scope: Scope, record: MemoryRecord | None
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Outcome, ...]]:
+        """Ask by id, and by text where it is known; returns who still shows it, who cannot say."""
+        core = self._core
+        asked: list[Mounted] = [m for m in core.mounted if m.has("get")]
+        answers = [
+            answer
+            for target in ids
+            for answer in core.read(
+                "get",
+                [
+                    core.request(
+                        m,
+                        "get",
+                        accept_record(m, scope),
+                        m.cannot_answer(scope),
+                        record_id=target,
+                        scope=scope,
+                    )
+                    for m in asked
+                ],
+            )
+        ]
+        still = {a.outcome.provider for a in answers if a.value is not None}
+        if record is not None:
+            seen, by_text = self._same_content(record)
+            still |= {provider for provider, _ in seen}
+            answers += by_text
+        checks: dict[str, Outcome] = {}
+        for answer in answers:
+            outcome = answer.outcome
+            checks[outcome.provider] = _worse(checks.get(outcome.provider), outcome)
+        unverified = []
+        for m in core.mounted:
+            check = checks.get(m.name)
+            stores = m.mode.reads or m.mode.writes
+            skipped = check is not None and check.status is Status.SKIPPED
+            if stores and not (check is not None and check.complete):
+                reachable = not skipped or m.cannot_answer(scope) is None
+                if reachable:
+                    unverified.append(m.name)
+        order = [m.name for m in core.mounted if m.name in still]
+        return tuple(order), tuple(unverified), tuple(checks.values())
+
+
+_RANK = (Status.OK, Status.SKIPPED, Status.BUSY, Status.TIMED_OUT, Status.FAILED)
+
+
+def _worse(first: Outcome | None, second: Outcome) -> Outcome:
+    """The worse of two outcomes of one provider, with both counts."""
+    if first is None:
+        return second
+    worse = max(first, second, key=lambda outcome: _RANK.index(outcome.status))
+    return replace(
+        worse,
+        count=first.count + second.count,
+        elapsed=first.elapsed + second.elapsed,
+        partial=first.partial or second.partial,
+    )
+
+
+def _accept_deleted(answer: object) -> Accepted:
+    if isinstance(answer, ForgetReport):  # a nested stack
+        return Accepted(bool(answer.deleted), len(answer.deleted), partial=answer.partial)
+    if not isinstance(answer, bool):
+        raise ProviderError(f"forget returned {type(answer).__name__}, not True or False")
+    return Accepted(answer, int(answer))

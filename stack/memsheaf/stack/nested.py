@@ -1,0 +1,120 @@
+"""A stack as a provider of another stack."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .contract import Order, hookimpl
+from .errors import NotFound, ProviderError
+from .filters import Filter
+from .records import MemoryRecord
+from .results import ForgetReport, Receipt, SearchResult
+from .scope import SCOPE_FIELDS, Scope
+
+if TYPE_CHECKING:
+    from .memory_stack import MemoryStack
+
+__all__ = ["StackProvider"]
+
+
+class StackProvider:
+    """Carries the hooks of a stack; a partial outcome inside stays partial outside.
+
+    Args:
+        stack: The inner stack; closing the outer one closes it.
+    """
+
+    name = "stack"
+    scope_fields = SCOPE_FIELDS
+    filters_natively = True
+
+    def __init__(self, stack: MemoryStack) -> None:
+        self._stack = stack
+
+    @hookimpl
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> SearchResult:
+        """The inner stack's fused list."""
+        return _answered(self._stack.search(text, scope, limit, filters))
+
+    @hookimpl
+    def prefetch(self, text: str, scope: Scope, limit: int) -> SearchResult:
+        """The inner stack's fused list."""
+        return _answered(self._stack.prefetch(text, scope, limit))
+
+    @hookimpl
+    def store(self, record: MemoryRecord) -> Receipt:
+        """Store in every inner provider."""
+        return self._stack.store(record)
+
+    @hookimpl
+    def store_many(self, records: Sequence[MemoryRecord]) -> Sequence[Receipt | Exception]:
+        """Store in every inner provider."""
+        receipts = self._stack.store_many(records)
+        return [ProviderError(r.error) if r.error is not None else r for r in receipts]
+
+    @hookimpl
+    def forget(self, record_id: str, scope: Scope) -> ForgetReport:
+        """Forget in every inner provider."""
+        return self._stack.forget(record_id, scope)
+
+    @hookimpl
+    def update(self, record_id: str, scope: Scope, changes: Mapping[str, Any]) -> bool:
+        """Update in every inner provider."""
+        fields = {name: value for name, value in changes.items() if name != "updated_at"}
+        try:
+            self._stack.update(record_id, fields, scope)
+        except NotFound:
+            return False
+        return True
+
+    @hookimpl
+    def get(self, record_id: str, scope: Scope) -> MemoryRecord | None:
+        """The newest inner copy."""
+        return self._stack.get(record_id, scope)
+
+    @hookimpl
+    def list(
+        self, scope: Scope, limit: int, after: str | None, order: Order, filters: Filter | None
+    ) -> builtins.list[MemoryRecord]:
+        """The inner stack's page."""
+        page = self._stack.list(scope, limit, after, order, filters)
+        if page.partial:
+            raise ProviderError("the inner stack's list is not whole")
+        return [*page]
+
+    @hookimpl
+    def touch(self, record_ids: Sequence[str], scope: Scope) -> int:
+        """Count one recall of each in every inner provider."""
+        return max((o.count for o in self._stack.touch(record_ids, scope)), default=0)
+
+    @hookimpl
+    def build_system_prompt(self, scope: Scope) -> str | None:
+        """The inner providers' static texts, joined."""
+        return "\n\n".join(text for _, text in self._stack.system_prompt(scope)) or None
+
+    @hookimpl
+    def build_user_context(self, scope: Scope, text: str) -> str | None:
+        """The inner providers' blocks, joined."""
+        return "\n\n".join(block for _, block in self._stack.user_context(text, scope)) or None
+
+    @hookimpl
+    def check(self) -> str | None:
+        """Raise where an inner provider is not healthy."""
+        bad = [str(o) for o in self._stack.check() if not o.ok and o.status != "skipped"]
+        if bad:
+            raise ProviderError("; ".join(bad))
+        return None
+
+    @hookimpl
+    def close(self) -> None:
+        """Close the inner stack."""
+        self._stack.close()
+
+
+def _answered(result: SearchResult) -> SearchResult:
+    """A result that somebody answered; else it would pass for an empty one."""
+    if result.outcomes and not any(o.ok for o in result.outcomes):
+        raise ProviderError("; ".join(map(str, result.outcomes)))
+    return result

@@ -1,0 +1,304 @@
+"""Reading: search, prefetch, get, list and context, over all providers that read."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from .contract import Order
+from .core import Core, check_count
+from .cursors import read_cursor, write_cursor
+from .errors import Incomplete, InvalidQuery, ProviderError
+from .fanout import Accepted, Answer
+from .filters import Filter
+from .hits import accept_hits, accept_record, accept_records
+from .merge import Listing, merge, merge_recent, resolve_reranker
+from .mount import Mounted
+from .records import MemoryRecord
+from .relevance import Reranker
+from .results import Hit, Operation, Outcome, Page, SearchResult, WiderScope
+from .scope import Scope
+from .text import clean
+
+__all__ = ["MOST", "Reader"]
+
+MOST = 1_000
+"""The largest limit of a search or a page."""
+
+Filters = Filter | Mapping[str, object] | None
+
+
+class Reader:
+    """Asks providers and merges what they say."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def search(
+        self,
+        operation: Operation,
+        text: str,
+        scope: Scope | None,
+        limit: int | None,
+        filters: Filters,
+        min_relevance: float,
+        rerank: str | Reranker | None,
+    ) -> SearchResult:
+        """See `MemoryStack.search`."""
+        core = self._core
+        core.ensure_open()
+        query, notes = self._query(text)
+        wanted = check_count(limit, "limit", core.settings.search_limit, MOST)
+        if not 0 <= min_relevance <= 1:
+            raise InvalidQuery("min_relevance must be from 0 to 1")
+        asked_scope = core.scope(scope)
+        conditions = Filter.of(filters)
+        core.guard("before_search", text=query, scope=asked_scope)
+        if wanted == 0:
+            return SearchResult((), (), notes)
+        chosen = resolve_reranker(core.settings.rerank if rerank is None else rerank)
+        hits, outcomes = self._ranked(operation, query, asked_scope, wanted, conditions, chosen)
+        hits = [hit for hit in hits if (hit.relevance or 0.0) >= min_relevance]
+        wider = None if hits else self._wider(query, asked_scope, conditions)
+        result = SearchResult(tuple(hits[:wanted]), outcomes, notes, wider)
+        told = core.tell("after_search", text=query, scope=asked_scope, result=result)
+        return replace(result, outcomes=outcomes + told) if told else result
+
+    def get(self, record_id: str, scope: Scope | None) -> MemoryRecord | None:
+        """See `MemoryStack.get`."""
+        found, answers = self.copies(record_id, self._core.scope(scope))
+        if found:
+            return max(found, key=lambda record: record.updated_at)
+        if any(not a.outcome.complete for a in answers) and not self._core.disabled:
+            outcomes = [a.outcome for a in answers]
+            raise Incomplete("not found where it could be looked for", outcomes=outcomes)
+        return None
+
+    def copies(self, record_id: str, scope: Scope) -> tuple[list[MemoryRecord], list[Answer]]:
+        """Every provider's copy of a record, under our id, and the answers."""
+        core = self._core
+        core.ensure_open()
+        requests = []
+        for m in core.mounted:
+            if m.mode.reads and (m.has("get") or m.down):
+                native = core.native.native(m.name, record_id)
+                skip = m.cannot_answer(scope)
+                for known in native or (record_id,):
+                    accept = accept_record(m, scope)
+                    requests.append(
+                        core.request(m, "get", accept, skip, record_id=known, scope=scope)
+                    )
+        answers = core.read("get", requests)
+        found = [
+            a.value if a.value.id == record_id else a.value.model_copy(update={"id": record_id})
+            for a in answers
+            if a.value is not None
+        ]
+        return found, answers
+
+    def list(
+        self,
+        scope: Scope | None,
+        limit: int | None,
+        after: str | None,
+        order: Order,
+        filters: Filters,
+    ) -> Page:
+        """See `MemoryStack.list`."""
+        core = self._core
+        core.ensure_open()
+        wanted = check_count(limit, "limit", 100, MOST)
+        if order not in ("newest", "oldest"):
+            raise InvalidQuery("order must be newest or oldest")
+        asked_scope = core.scope(scope)
+        conditions = Filter.of(filters)
+        place = read_cursor(after) if after is not None else None
+        found: dict[str, MemoryRecord] = {}
+        outcomes: tuple[Outcome, ...] = ()
+        more = wanted > 0
+        while more and len(found) < wanted:
+            batch, horizon, outcomes = self._page(asked_scope, wanted, place, order, conditions)
+            found.update(batch)
+            more, place = horizon is not None, horizon
+        records = sorted(found.values(), key=_position, reverse=order == "newest")
+        cut = records[:wanted]
+        last = place if more and len(records) <= wanted else None
+        if len(records) > wanted:
+            last = _position(cut[-1])
+        return Page(tuple(cut), write_cursor(last) if last is not None else None, outcomes)
+
+    def _page(
+        self,
+        scope: Scope,
+        limit: int,
+        place: tuple[datetime, str] | None,
+        order: Order,
+        filters: Filter | None,
+    ) -> tuple[dict[str, MemoryRecord], tuple[datetime, str] | None, tuple[Outcome, ...]]:
+        """One round: records up to the place that every provider has been read to."""
+        core = self._core
+        requests = [
+            core.request(
+                m,
+                "list",
+                accept_records(m, scope, filters, limit),
+                m.cannot_answer(scope),
+                scope=scope,
+                limit=limit,
+                after=write_cursor(place) if place else None,
+                order=order,
+                filters=filters,
+            )
+            for m in core.mounted
+            if m.mode.reads and (m.has("list") or m.down)
+        ]
+        answers = core.read("list", requests)
+        values = [a.value for a in answers if a.value is not None]
+        sign = -1 if order == "newest" else 1
+        ends = [_position(received[-1]) for _, received, full in values if full and received]
+        horizon = (max(ends) if sign < 0 else min(ends)) if ends else None
+        batch: dict[str, MemoryRecord] = {}
+        for kept, _, _ in values:
+            for record in kept:
+                at = _position(record)
+                beyond = horizon is not None and (at < horizon if sign < 0 else at > horizon)
+                seen = place is not None and (at >= place if sign < 0 else at <= place)
+                held = batch.get(record.id)
+                if (
+                    not beyond
+                    and not seen
+                    and (held is None or held.updated_at < record.updated_at)
+                ):
+                    batch[record.id] = record
+        if horizon is not None and horizon == place:
+            horizon = None  # a provider that ignores the cursor must not hold us for ever
+        return batch, horizon, tuple(a.outcome for a in answers)
+
+    def blocks(
+        self, operation: Operation, scope: Scope | None, text: str
+    ) -> tuple[tuple[tuple[str, str], ...], tuple[Outcome, ...]]:
+        """The providers' blocks of a context hook, as (provider, text), in configured order."""
+        core = self._core
+        core.ensure_open()
+        asked = core.scope(scope)
+        requests = [
+            core.request(
+                m, operation, _accept_block, m.cannot_answer(asked), scope=asked, text=text
+            )
+            for m in core.mounted
+            if m.has(operation)
+        ]
+        answers = core.read(operation, requests)
+        blocks = tuple((a.outcome.provider, a.value) for a in answers if a.value is not None)
+        return blocks, tuple(a.outcome for a in answers)
+
+    def _query(self, text: object) -> tuple[str, tuple[str, ...]]:
+        if not isinstance(text, str):
+            raise InvalidQuery(f"text must be text, not {type(text).__name__}")
+        limit = self._core.settings.query_limit
+        if len(text) <= limit:
+            return clean(text), ()
+        return clean(text[-limit:]), (f"the query was cut to its last {limit} characters",)
+
+    def listings(
+        self,
+        operation: Operation,
+        mounted: Sequence[Mounted],
+        text: str,
+        scope: Scope,
+        limit: int,
+        filters: Filter | None,
+    ) -> builtins.list[Answer]:
+        """Ask providers for hits; each answer's value is ``(hits, was_full)``."""
+        core = self._core
+        return core.read(
+            operation,
+            [
+                core.request(
+                    m,
+                    "prefetch" if operation == "prefetch" and m.has("prefetch") else "search",
+                    accept_hits(m, scope, filters, limit),
+                    m.cannot_answer(scope),
+                    text=text,
+                    scope=scope,
+                    limit=limit,
+                    filters=filters,
+                )
+                for m in mounted
+            ],
+        )
+
+    def _ranked(
+        self,
+        operation: Operation,
+        text: str,
+        scope: Scope,
+        limit: int,
+        filters: Filter | None,
+        rerank: Reranker | None,
+    ) -> tuple[builtins.list[Hit], tuple[Outcome, ...]]:
+        settings = self._core.settings
+        readers = [m for m in self._core.mounted if m.mode.reads]
+        asked = max(limit, min(settings.overfetch * limit, settings.overfetch_cap))
+        answers = self.listings(operation, readers, text, scope, asked, filters)
+        hits = self._merge(text, answers, rerank)
+        full = [n for n, a in enumerate(answers) if a.value is not None and a.value[1]]
+        if len(hits) < limit and full:
+            again = [readers[n] for n in full]
+            second = self.listings(operation, again, text, scope, asked * 2, filters)
+            for n, answer in zip(full, second, strict=True):
+                if answer.outcome.ok:
+                    answers[n] = answer
+            hits = self._merge(text, answers, rerank)
+        return hits, tuple(a.outcome for a in answers)
+
+    def _merge(
+        self, text: str, answers: Sequence[Answer], rerank: Reranker | None
+    ) -> builtins.list[Hit]:
+        listings = [
+            Listing(a.outcome.provider, a.request.mounted.weight, a.value[0])
+            for a in answers
+            if a.value is not None
+        ]
+        if not text.strip():
+            return merge_recent(listings, self._alias)
+        settings = self._core.settings
+        return merge(
+            text,
+            listings,
+            fusion=settings.fusion,
+            demotion=settings.demotion,
+            rerank=rerank,
+            rerank_weight=settings.rerank_weight,
+            alias=self._alias,
+        )
+
+    def _alias(self, provider: str, hit: Hit) -> str | None:
+        return self._core.native.ours(provider, hit.native_ids or (hit.record.id,))
+
+    def _wider(self, text: str, scope: Scope, filters: Filter | None) -> WiderScope | None:
+        """How many matches the user's whole memory holds, where a narrower scope holds none."""
+        if scope.is_everyone or scope.user_id is None:
+            return None
+        wider = scope.preset("user")
+        if wider == scope:
+            return None
+        readers = [m for m in self._core.mounted if m.mode.reads]
+        most = self._core.settings.overfetch_cap
+        answers = self.listings("search", readers, text, wider, most, filters)
+        count = len(self._merge(text, answers, None))
+        return WiderScope(wider, count) if count else None
+
+
+def _accept_block(answer: object) -> Accepted:
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
+        return Accepted(None)
+    if not isinstance(answer, str):
+        raise ProviderError(f"returned {type(answer).__name__}, not text or None")
+    return Accepted(clean(answer), 1)
+
+
+def _position(record: MemoryRecord) -> tuple[datetime, str]:
+    return (record.created_at, record.id)

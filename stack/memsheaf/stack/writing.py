@@ -1,0 +1,285 @@
+"""Writing: store, update, touch, through the delivery seam, to all providers that write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .core import Core
+from .errors import (
+    IdUnavailable,
+    InvalidRecord,
+    NotFound,
+    ProviderError,
+    ScopeError,
+    StoreFailed,
+    UsageError,
+)
+from .fanout import Accepted, Answer, Request, reason_of
+from .mount import Mounted
+from .reading import Reader
+from .records import MemoryRecord
+from .results import Outcome, Receipt, Status
+from .scope import Scope
+
+__all__ = ["BATCH", "Writer", "targets"]
+
+BATCH = 500
+"""Records that go to a provider in one call of `store_many`."""
+
+
+class Writer:
+    """Sends records to every provider that writes."""
+
+    def __init__(self, core: Core, reader: Reader) -> None:
+        self._core = core
+        self._reader = reader
+
+    def store(self, content: object, scope: Scope | None, fields: Mapping[str, Any]) -> Receipt:
+        """See `MemoryStack.store`."""
+        self._core.ensure_open()
+        record = self._record(content, scope, fields)
+        if isinstance(content, MemoryRecord) or fields.get("id") is not None:
+            self._check_id_free(record)
+        self._core.guard("before_store", record=record)
+        requests = [self._store_request(m, record) for m in targets(self._core, record.scope)]
+        answers = self._core.delivery.write("store", requests, self._keep_ids(record.id))
+        return self._told(_receipt(record, answers), answers)
+
+    def store_many(
+        self, contents: Iterable[object], scope: Scope | None, fields: Mapping[str, Any]
+    ) -> list[Receipt]:
+        """See `MemoryStack.store_many`."""
+        core = self._core
+        core.ensure_open()
+        records: list[MemoryRecord] = []
+        for place, content in enumerate(contents):
+            try:
+                record = self._record(content, scope, fields)
+            except UsageError as error:
+                raise type(error)(f"record {place}: {error}; nothing was stored") from error
+            if isinstance(content, MemoryRecord):
+                self._check_id_free(record)
+            core.guard("before_store", record=record)
+            records.append(record)
+        if len({record.id for record in records}) != len(records):
+            raise InvalidRecord("two records of the batch have the same id; nothing was stored")
+        receipts: list[Receipt] = []
+        for start in range(0, len(records), BATCH):
+            receipts.extend(self._batch(records[start : start + BATCH]))
+        for receipt in receipts:
+            core.tell("after_store", receipt=receipt)
+        return receipts
+
+    def update(self, record_id: str, changes: Mapping[str, object], scope: Scope | None) -> Receipt:
+        """See `MemoryStack.update`."""
+        core = self._core
+        asked = core.scope(scope)
+        newest = self._reader.get(record_id, asked)
+        if newest is None:
+            raise NotFound("no such record in this scope; look it up with list or search")
+        merged = self._checked(newest.changed(changes))
+        core.guard("before_store", record=merged)
+        values = {name: getattr(merged, name) for name in (*changes, "updated_at")}
+        requests = []
+        for m in targets(core, newest.scope):
+            if not m.has("update"):
+                requests.append(self._store_request(m, merged))
+                continue
+            requests.append(
+                core.request(
+                    m,
+                    "update",
+                    _accept_flag,
+                    m.cannot_hold(newest.scope),
+                    record_id=record_id,
+                    scope=newest.scope,
+                    changes=dict(values),
+                    native_ids=core.native.native(m.name, record_id),
+                )
+            )
+        answers = core.delivery.write("update", requests, self._keep_ids(record_id))
+        lacking = [a.request.mounted for a in answers if a.value is False]
+        if lacking:  # a replica that does not hold it yet takes the whole copy
+            again = [self._store_request(m, merged) for m in lacking]
+            healed = iter(core.delivery.write("update", again, self._keep_ids(record_id)))
+            answers = [next(healed) if a.value is False else a for a in answers]
+        return self._told(_receipt(merged, answers), answers)
+
+    def touch(self, record_ids: Sequence[str], scope: Scope | None) -> tuple[Outcome, ...]:
+        """See `MemoryStack.touch`."""
+        core = self._core
+        core.ensure_open()
+        asked = core.scope(scope)
+        ids = list(dict.fromkeys(record_ids))
+        if not ids:
+            return ()
+        requests = [
+            core.request(
+                m, "touch", _accept_count, m.cannot_answer(asked), record_ids=ids, scope=asked
+            )
+            for m in core.mounted
+            if m.mode.writes and m.has("touch")
+        ]
+        answers = core.delivery.write("touch", requests, lambda answer: None)
+        return tuple(a.outcome for a in answers)
+
+    def _record(
+        self, content: object, scope: Scope | None, fields: Mapping[str, Any]
+    ) -> MemoryRecord:
+        """The record to store, checked; nothing has been written yet."""
+        if isinstance(content, MemoryRecord):
+            if fields:
+                raise InvalidRecord("fields are given beside a record; set them on the record")
+            if scope is not None and not scope.matches(content.scope):
+                raise ScopeError("the record's scope is outside the scope that was given")
+            return self._checked(content)
+        if isinstance(content, str):
+            self._check_length(content)
+        owner = self._core.scope(scope).require_writable()
+        given = {name: value for name, value in fields.items() if value is not None}
+        return MemoryRecord.make(content=content, scope=owner, **given)
+
+    def _checked(self, record: MemoryRecord) -> MemoryRecord:
+        self._check_length(record.content)
+        return record
+
+    def _check_length(self, content: str) -> None:
+        limit = self._core.settings.content_limit
+        if len(content) > limit:
+            raise InvalidRecord(
+                f"content has {len(content)} characters, the limit is {limit} "
+                "(setting stack.content_limit); split it or raise the limit"
+            )
+
+    def _check_id_free(self, record: MemoryRecord) -> None:
+        """Refuse an id that another scope holds, before anything is written."""
+        held, _ = self._reader.copies(record.id, Scope.EVERYONE)
+        if any(copy.scope != record.scope for copy in held):
+            raise IdUnavailable("this id cannot be used here; leave it out to get a fresh one")
+
+    def _store_request(self, mounted: Mounted, record: MemoryRecord) -> Request:
+        return self._core.request(
+            mounted,
+            "store",
+            _accept_native_ids,
+            mounted.cannot_hold(record.scope),
+            record=record.copy_out(),
+        )
+
+    def _keep_ids(self, record_id: str) -> Callable[[Answer], None]:
+        def keep(answer: Answer) -> None:
+            if isinstance(answer.value, tuple) and answer.value:
+                self._core.native.add(answer.outcome.provider, record_id, answer.value)
+
+        return keep
+
+    def _batch(self, records: Sequence[MemoryRecord]) -> list[Receipt]:
+        core = self._core
+        requests: list[Request] = []
+        shares: list[list[str]] = []
+        for m in [m for m in core.mounted if m.mode.writes]:
+            share = [record for record in records if m.cannot_hold(record.scope) is None]
+            skip = None if share else f"it holds none of these scopes: {m.pinned}"
+            accept = _accept_entries(len(share))
+            copies = [record.copy_out() for record in share]
+            requests.append(core.request(m, "store_many", accept, skip, records=copies))
+            shares.append([record.id for record in share])
+        answers = core.delivery.write("store_many", requests, lambda answer: None)
+        told: dict[str, list[Outcome]] = {record.id: [] for record in records}
+        everyone = [record.id for record in records]
+        for answer, ids in zip(answers, shares, strict=True):
+            for record_id, outcome, native in _entries(answer, ids, everyone):
+                told[record_id].append(outcome)
+                if native:
+                    core.native.add(outcome.provider, record_id, native)
+        return [self._judged(Receipt(record, tuple(told[record.id]))) for record in records]
+
+    def _judged(self, receipt: Receipt) -> Receipt:
+        if receipt.stored or self._core.disabled:
+            return receipt
+        return replace(receipt, error=str(StoreFailed("not stored", outcomes=receipt.outcomes)))
+
+    def _told(self, receipt: Receipt, answers: Sequence[Answer]) -> Receipt:
+        """Raise where no provider took it, else tell the listeners."""
+        if not receipt.stored and not self._core.disabled:
+            errors = [a.outcome.error for a in answers if a.outcome.error is not None]
+            if errors and len(errors) == len(answers) and isinstance(errors[0], UsageError):
+                raise errors[0]
+            what = "no provider writes" if not answers else "no provider took the record"
+            raise StoreFailed(what, outcomes=receipt.outcomes) from (errors[0] if errors else None)
+        told = self._core.tell("after_store", receipt=receipt)
+        return replace(receipt, outcomes=receipt.outcomes + told) if told else receipt
+
+
+def targets(core: Core, owner: Scope) -> list[Mounted]:
+    """The providers that a write goes to."""
+    return [m for m in core.mounted if m.mode.writes]
+
+
+def _receipt(record: MemoryRecord, answers: Sequence[Answer]) -> Receipt:
+    return Receipt(record, tuple(a.outcome for a in answers))
+
+
+def _accept_native_ids(answer: object) -> Accepted:
+    if answer is None:
+        return Accepted((), 1)
+    if isinstance(answer, Receipt):  # a nested stack
+        return Accepted((), 1, partial=answer.partial)
+    if isinstance(answer, str):
+        return Accepted((answer,), 1)
+    if isinstance(answer, Sequence) and all(isinstance(item, str) for item in answer):
+        return Accepted(tuple(answer), 1)
+    raise ProviderError(f"store returned {type(answer).__name__}, not ids or None")
+
+
+def _accept_flag(answer: object) -> Accepted:
+    if not isinstance(answer, bool):
+        raise ProviderError(f"update returned {type(answer).__name__}, not True or False")
+    return Accepted(answer, int(answer))
+
+
+def _accept_count(answer: object) -> Accepted:
+    if isinstance(answer, bool) or not isinstance(answer, int):
+        raise ProviderError(f"touch returned {type(answer).__name__}, not a count")
+    return Accepted(answer, answer)
+
+
+def _accept_entries(count: int) -> Callable[[object], Accepted]:
+    def accept(answer: object) -> Accepted:
+        if not isinstance(answer, Sequence) or isinstance(answer, str) or len(answer) != count:
+            raise ProviderError(f"store_many did not return {count} entries")
+        taken = sum(not isinstance(entry, BaseException) for entry in answer)
+        return Accepted(list(answer), taken)
+
+    return accept
+
+
+def _entries(
+    answer: Answer, share: Sequence[str], everyone: Sequence[str]
+) -> Iterable[tuple[str, Outcome, tuple[str, ...]]]:
+    """A batch's answer as one outcome and its native ids per record."""
+    outcome = answer.outcome
+    if not outcome.ok:
+        for record_id in everyone:
+            yield record_id, outcome, ()
+        return
+    entries = dict(zip(share, answer.value, strict=True))
+    for record_id in everyone:
+        if record_id not in entries:
+            skip = replace(outcome, status=Status.SKIPPED, reason="its scope is not held", count=0)
+            yield record_id, skip, ()
+            continue
+        entry = entries[record_id]
+        if isinstance(entry, BaseException):
+            yield (
+                record_id,
+                replace(
+                    outcome, status=Status.FAILED, reason=reason_of(entry), count=0, error=entry
+                ),
+                (),
+            )
+        else:
+            accepted = _accept_native_ids(entry)
+            yield record_id, replace(outcome, count=1, partial=accepted.partial), accepted.value
