@@ -1,6 +1,8 @@
 """The stack: many memory providers behind one contract."""
 
 from .async_stack import AsyncMemoryStack
+from .config import Config, load_config
+from .config_mounts import mounts
 from .contract import Order, ProviderSpec, hookimpl
 from .cursors import cursor_of, read_cursor
 from .errors import (
@@ -31,6 +33,7 @@ from .memory_stack import MemoryStack
 from .mount import Down, Mode, Mount, pinned, read_only, write_only
 from .nested import StackProvider
 from .records import CONTENT_LIMIT, MemoryRecord, Origin, new_id
+from .registry import Plugin, ProviderContext, ProviderFactory, Registry
 from .results import (
     Explanation,
     ForgetReport,
@@ -54,6 +57,7 @@ __all__ = [
     "SCOPE_FIELDS",
     "AsyncMemoryStack",
     "ClosedError",
+    "Config",
     "ConfigError",
     "Down",
     "Explanation",
@@ -78,13 +82,17 @@ __all__ = [
     "Origin",
     "Outcome",
     "Page",
+    "Plugin",
+    "ProviderContext",
     "ProviderError",
+    "ProviderFactory",
     "ProviderSpec",
     "ProviderTimeout",
     "ProviderUnavailable",
     "Receipt",
     "Refused",
     "RegistrationError",
+    "Registry",
     "Scope",
     "ScopeError",
     "SearchResult",
@@ -100,6 +108,8 @@ __all__ = [
     "cursor_of",
     "finish",
     "hookimpl",
+    "load_config",
+    "mounts",
     "new_id",
     "parse_time",
     "pinned",

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from .config_providers import ProviderSettings, doubts, read_providers
-from .config_settings import ScopeSettings, StackSettings, did_you_mean, validated
+from .config_settings import ScopeSettings, did_you_mean, validated
 from .config_sources import (
     DATA_FOLDER,
     FILE_NAME,
@@ -27,6 +27,7 @@ from .config_values import Secrets, Setting, expand, masked
 from .errors import ConfigError
 from .registry import Registry
 from .scope import Scope
+from .settings import StackSettings
 from .trust import TrustStore
 
 __all__ = ["Config", "load_config"]
@@ -47,6 +48,7 @@ class Config:
         scope: The default scope, or None.
         providers: In order; the first that reads and writes is the authority.
         disabled: Whether ``MEMSHEAF_DISABLED`` turns everything off.
+        data: The folder under which each provider has its own, and the stack its state.
         workspace: The folder of the project, or None.
         files: The files that count, the strongest first.
         warnings: What was ignored, why, and the command that changes it.
@@ -56,6 +58,7 @@ class Config:
     stack: StackSettings
     scope: Scope | None
     providers: tuple[ProviderSettings, ...]
+    data: Path
     disabled: bool = False
     workspace: Path | None = None
     files: tuple[Path, ...] = ()
@@ -124,6 +127,7 @@ def load_config(
         stack=stack,
         scope=Scope(**fields) if any(fields.values()) else None,
         providers=providers,
+        data=data,
         disabled=_flag(DISABLED, environ),
         workspace=workspace,
         files=tuple(document.path for document in documents),

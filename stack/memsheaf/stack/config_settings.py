@@ -5,64 +5,21 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import ConfigError
 from .mount import Mode
-from .records import CONTENT_LIMIT
 from .scope import Scope
 
-__all__ = ["Placement", "ScopeSettings", "StackSettings", "did_you_mean", "validated"]
+__all__ = ["Placement", "ScopeSettings", "did_you_mean", "validated"]
 
-Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class StackSettings(_Settings):
-    """The ``[stack]`` table.
-
-    Attributes:
-        search_limit: Hits of a search that names no limit.
-        overfetch: Each provider is asked for this many times the limit.
-        overfetch_cap: But for at most this many, where the limit itself is not larger.
-        query_limit: Characters of a query; of a longer one the end is used.
-        content_limit: Characters of one memory.
-        read_timeout: Seconds for one provider to answer a read.
-        write_timeout: Seconds for one provider to take a write.
-        read_deadline: Seconds for a read over all providers.
-        write_deadline: Seconds for a write over all providers.
-        workers: Threads per provider.
-        breaker_failures: Failures in a row after which a provider is left alone.
-        breaker_pause: Seconds until it is tried once more.
-        fusion: How the ranks of one provider become scores.
-        demotion: What a hit without any of the query's terms keeps of its fused score.
-        rerank: ``"bm25"`` adds BM25Plus over the merged pool as one more list.
-        rerank_weight: The weight of that list.
-    """
-
-    search_limit: Annotated[int, Field(ge=1, le=1000)] = 10
-    overfetch: Annotated[int, Field(ge=1, le=100)] = 3
-    overfetch_cap: Count = 200
-    query_limit: Annotated[int, Field(ge=100, le=1_000_000)] = 8_000
-    content_limit: Annotated[int, Field(ge=1, le=10_000_000)] = CONTENT_LIMIT
-    read_timeout: Seconds = 2.0
-    write_timeout: Seconds = 10.0
-    read_deadline: Seconds = 3.0
-    write_deadline: Seconds = 15.0
-    workers: Annotated[int, Field(ge=1, le=64)] = 4
-    breaker_failures: Count = 5
-    breaker_pause: Seconds = 30.0
-    fusion: Literal["reciprocal", "linear", "minmax"] = "reciprocal"
-    demotion: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.3
-    rerank: Literal["bm25"] | None = None
-    rerank_weight: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
 
 
 class ScopeSettings(_Settings):
@@ -97,7 +54,7 @@ class Placement(_Settings):
     enabled: bool = True
     mode: Mode | None = None
     weight: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 1.0
-    timeout: Seconds | None = None
+    timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
     scope: ScopeSettings | None = None
 
     @field_validator("name")

@@ -98,7 +98,7 @@ class MemoryStack:
             mounts(config),
             scope=config.scope,
             settings=config.stack,
-            state=config.folder,
+            state=config.data / "stack",
             disabled=config.disabled,
         )
 

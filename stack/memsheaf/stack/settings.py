@@ -17,7 +17,6 @@ class StackSettings(BaseModel):
 
     Attributes:
         search_limit: Hits of a search that names no limit.
-        recall_limit: Hits of a recall or an injection that names no limit.
         overfetch: Each provider is asked for this many times the limit, at most `overfetch_cap`.
         overfetch_cap: The bound of that, where the limit itself is not larger.
         query_limit: Characters of a query; of a longer one the end is used.
@@ -38,7 +37,6 @@ class StackSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     search_limit: int = Field(default=10, ge=1, le=1_000)
-    recall_limit: int = Field(default=5, ge=1, le=1_000)
     overfetch: int = Field(default=3, ge=1, le=100)
     overfetch_cap: int = Field(default=200, ge=1, le=100_000)
     query_limit: int = Field(default=8_000, ge=100, le=1_000_000)
