@@ -1,0 +1,183 @@
+"""How the local store keeps rows in diskcache: text only, and errors of ours."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import diskcache
+from diskcache.core import DBNAME, MODE_RAW, UNKNOWN
+
+from memsheaf.stack import (
+    ProviderError,
+    ProviderTimeout,
+    ProviderUnavailable,
+    StorageFull,
+    StoreCorrupt,
+)
+
+__all__ = ["DBNAME", "SETTINGS", "SharedCache", "TextDisk", "our_errors"]
+
+SETTINGS: dict[str, int | str] = {
+    "eviction_policy": "none",
+    "size_limit": 2**62,
+    "cull_limit": 0,
+    "statistics": 0,
+    "tag_index": 1,
+    "disk_min_file_size": 2**30,
+    "sqlite_secure_delete": 1,
+    "memsheaf_format": 1,
+}
+"""Nothing is evicted, no value becomes a file, deleted text is overwritten."""
+
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache is untyped
+    """Rows with a text key and a text value; anything else is refused, pickles above all."""
+
+    def put(self, key: Any) -> tuple[str, bool]:
+        """Take a key to the database."""
+        if not isinstance(key, str):
+            raise TypeError("keys must be text")
+        return key, True
+
+    def get(self, key: Any, raw: bool) -> str:
+        """Take a key from the database."""
+        if not raw or not isinstance(key, str):
+            raise StoreCorrupt("the store holds a key that is not text; restore a backup")
+        return key
+
+    def store(self, value: Any, read: bool, key: Any = UNKNOWN) -> tuple[int, int, None, str]:
+        """Take a value to the database."""
+        if read or not isinstance(value, str):
+            raise TypeError("values must be text")
+        return 0, MODE_RAW, None, value
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> str:
+        """Take a value from the database."""
+        if mode != MODE_RAW or filename is not None or not isinstance(value, str):
+            raise StoreCorrupt("the store holds a row that is not text; restore a backup")
+        return value
+
+
+class SharedCache(diskcache.Cache):  # type: ignore[misc]
+    """A cache with one connection for all threads; whoever uses it holds a lock around it.
+
+    diskcache keeps a connection per thread, which nobody closes when the thread ends.
+    """
+
+    def __init__(self, folder: str, timeout: float, **settings: int | str) -> None:
+        self._patience = timeout
+        self._shared: sqlite3.Connection | None = None
+        try:
+            super().__init__(folder, timeout=timeout, disk=TextDisk, **settings)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        if self._shared is None:
+            self._shared = sqlite3.connect(
+                os.path.join(self._directory, DBNAME),
+                timeout=self._timeout,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            for pragma in ("synchronous = 1", "secure_delete = 1", "cache_size = 8192"):
+                self._shared.execute(f"PRAGMA {pragma}")
+        return self._shared
+
+    @property
+    def _sql_retry(self) -> Callable[..., sqlite3.Cursor]:
+        """Statements outside a transaction, tried for our own timeout, not for a minute."""
+
+        def run(statement: str, *arguments: Any) -> sqlite3.Cursor:
+            until = time.monotonic() + self._patience
+            while True:
+                try:
+                    return self._con.execute(statement, *arguments)
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode not in _BUSY or time.monotonic() > until:
+                        raise
+                    time.sleep(0.002)
+
+        return run
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One transaction; a commit that fails is rolled back, which `transact` does not do."""
+        connection = self._con
+        connection.execute("BEGIN IMMEDIATE")
+        self._txn_id = threading.get_ident()
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        finally:
+            self._txn_id = None
+
+    def find(self, tag: str) -> tuple[str, str] | None:
+        """Key and value of the row with a tag, as this connection sees it."""
+        row = self._con.execute(
+            "SELECT key, raw, mode, filename, value FROM Cache WHERE tag = ?", (tag,)
+        ).fetchone()
+        if row is None:
+            return None
+        return self._disk.get(row[0], row[1]), self._disk.fetch(row[2], row[3], row[4], False)
+
+    def drop(self, key: str) -> None:
+        """Delete a row inside a transaction."""
+        self._con.execute("DELETE FROM Cache WHERE key = ? AND raw = 1", (key,))
+
+    def truncate(self) -> bool:
+        """Copy the write-ahead log into the database and empty it; False where a reader holds it."""
+        busy: int = self._con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        return not busy
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        connection, self._shared = self._shared, None
+        if connection is not None:
+            connection.close()
+
+
+@contextmanager
+def our_errors(doing: str) -> Iterator[None]:
+    """Turn what SQLite, diskcache and the system raise into provider errors; ours pass."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except diskcache.Timeout as error:
+        raise ProviderTimeout(f"{doing}: another process holds the store; try again") from error
+    except sqlite3.Error as error:
+        raise _translated(doing, error) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG):
+            raise StorageFull(f"{doing}: {error.strerror}; free space and try again") from error
+        raise ProviderUnavailable(f"{doing}: {error.strerror}; check the path") from error
+
+
+def _translated(doing: str, error: sqlite3.Error) -> ProviderError:
+    code = getattr(error, "sqlite_errorcode", None)
+    base = None if code is None else code & 0xFF
+    if base in _BUSY:
+        return ProviderTimeout(f"{doing}: another process holds the store; try again")
+    if base in _FULL or code == sqlite3.SQLITE_IOERR_WRITE:
+        return StorageFull(f"{doing}: the disk is full or read-only; nothing was changed")
+    if base in _CORRUPT:
+        return StoreCorrupt(f"{doing}: damaged or not a Memsheaf store; restore a backup")
+    return ProviderUnavailable(f"{doing}: the database cannot be used ({error})")

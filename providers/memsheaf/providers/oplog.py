@@ -1,0 +1,339 @@
+"""The log under the local store: each write is a row, the newest row of an id is the record."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from urllib.parse import quote
+
+from memsheaf.stack import ProviderUnavailable, StoreCorrupt
+
+from .disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
+
+__all__ = ["DiskLog", "Log", "MemoryLog", "Row", "Writer"]
+
+TOMBSTONE = "null"
+_PREFIX = "log"
+_BATCH = 2_000
+
+
+class Row(NamedTuple):
+    """One entry: its number, the record's id, and its JSON or None where it was forgotten."""
+
+    sequence: int
+    id: str
+    text: str | None
+
+
+class Writer(Protocol):
+    """What a transaction may do."""
+
+    def find(self, record_id: str) -> Row | None:
+        """The newest row of an id."""
+
+    def push(self, record_id: str, text: str | None, old: Row | None) -> None:
+        """Write a row under the next number and delete the one that it replaces."""
+
+
+class Log(Protocol):
+    """Rows in order. `find` and `tail` see what was committed, by any process."""
+
+    identity: str
+
+    def last(self) -> int:
+        """The newest number, 0 for an empty log."""
+
+    def tail(self, after: int) -> Iterator[list[Row]]:
+        """The rows after a number, in batches."""
+
+    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
+        """The newest row of each id."""
+
+    def writing(self) -> AbstractContextManager[Writer]:
+        """A transaction."""
+
+    def erase(self) -> bool:
+        """Overwrite what was deleted; False where another process is reading: later."""
+
+    def close(self) -> None:
+        """Let go of the files."""
+
+    def quiesce(self) -> None:
+        """Before a fork: take the locks and let go of the connections."""
+
+    def resume(self) -> None:
+        """After a fork, in parent and child."""
+
+
+class MemoryLog:
+    """The log of an ephemeral store."""
+
+    def __init__(self) -> None:
+        self.identity = uuid.uuid4().hex
+        self._rows: dict[str, Row] = {}
+        self._order: dict[int, str] = {}
+        self._last = 0
+        self._lock = threading.RLock()
+
+    def last(self) -> int:
+        """The newest number."""
+        return self._last
+
+    def tail(self, after: int) -> Iterator[list[Row]]:
+        """The rows after a number."""
+        with self._lock:
+            recent = []
+            for sequence in reversed(self._order):
+                if sequence <= after:
+                    break
+                recent.append(self._rows[self._order[sequence]])
+        yield recent[::-1]
+
+    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
+        """The newest row of each id."""
+        return [self._rows.get(record_id) for record_id in record_ids]
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """A transaction."""
+        with self._lock:
+            pending: dict[str, str | None] = {}
+            yield _MemoryWriter(self._rows, pending)
+            for record_id, text in pending.items():
+                old = self._rows.get(record_id)
+                if old is not None:
+                    del self._order[old.sequence]
+                row = Row(self._last + 1, record_id, text)
+                self._rows[record_id], self._order[row.sequence] = row, record_id
+                self._last = row.sequence
+
+    def erase(self) -> bool:
+        """Nothing to do."""
+        return True
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def quiesce(self) -> None:
+        """Take the lock."""
+        self._lock.acquire()
+
+    def resume(self) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+
+class _MemoryWriter:
+    def __init__(self, rows: dict[str, Row], pending: dict[str, str | None]) -> None:
+        self._rows, self._pending = rows, pending
+
+    def find(self, record_id: str) -> Row | None:
+        if record_id in self._pending:
+            return Row(0, record_id, self._pending[record_id])
+        return self._rows.get(record_id)
+
+    def push(self, record_id: str, text: str | None, old: Row | None) -> None:
+        self._pending.pop(record_id, None)
+        self._pending[record_id] = text
+
+
+class DiskLog:
+    """The log in a diskcache folder, shared by threads and processes.
+
+    One connection writes and one reads, each under its own lock. Reading never takes the
+    database's write lock, so that a search works while another process writes, and in a folder
+    that cannot be written.
+    """
+
+    def __init__(self, folder: Path, timeout: float) -> None:
+        self.folder, self._timeout = folder, timeout
+        self.identity = ""
+        self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
+        self._cache: SharedCache | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._disk = TextDisk(str(folder))
+        with our_errors(f"opening {folder}"):
+            if not (folder / DBNAME).exists():
+                self._create()
+            self._verify()
+
+    def last(self) -> int:
+        """The newest number, 0 for an empty log."""
+        with self._reading() as read:
+            row = read.execute(
+                "SELECT key FROM Cache WHERE key > ? AND key < ? AND raw = 1"
+                " ORDER BY key DESC LIMIT 1",
+                _key_range(0),
+            ).fetchone()
+        return 0 if row is None else _sequence(row[0])
+
+    def tail(self, after: int) -> Iterator[list[Row]]:
+        """The rows after a number, in batches."""
+        while True:
+            with self._reading() as read:
+                found = read.execute(
+                    "SELECT key, tag, mode, filename, value FROM Cache"
+                    " WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?",
+                    (*_key_range(after), _BATCH),
+                ).fetchall()
+            rows = [self._row(*values) for values in found]
+            if rows:
+                yield rows
+                after = rows[-1].sequence
+            if len(rows) < _BATCH:
+                return
+
+    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
+        """The newest row of each id."""
+        with self._reading() as read:
+            found = [
+                read.execute(
+                    "SELECT key, tag, mode, filename, value FROM Cache WHERE tag = ?", (record_id,)
+                ).fetchone()
+                for record_id in record_ids
+            ]
+        return [None if values is None else self._row(*values) for values in found]
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """A transaction."""
+        with self._write_lock, our_errors(f"writing to {self.folder}"):
+            if self._cache is None:
+                self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
+            with self._cache.transaction():
+                yield _DiskWriter(self._cache)
+
+    def erase(self) -> bool:
+        """Overwrite what was deleted; False where another process is reading: later."""
+        with self._write_lock, our_errors(f"erasing in {self.folder}"):
+            return self._cache is None or self._cache.truncate()
+
+    def close(self) -> None:
+        """Close both connections."""
+        with self._write_lock, self._read_lock:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+            if self._cache is not None:
+                self._cache.close()
+                self._cache = None
+
+    def quiesce(self) -> None:
+        """Before a fork: SQLite may not be open across it."""
+        self._write_lock.acquire()
+        self._read_lock.acquire()
+        self.close()
+
+    def resume(self) -> None:
+        """After a fork, in parent and child: connections are opened when they are needed."""
+        self._read_lock.release()
+        self._write_lock.release()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._read_lock, our_errors(f"reading {self.folder}"):
+            if self._reader is None:
+                self._reader = self._open_reader()
+            yield self._reader
+
+    def _open_reader(self) -> sqlite3.Connection:
+        """Open for reading only; in a folder that cannot be written, as an immutable file."""
+        path = self.folder / DBNAME
+        try:
+            return self._connect("mode=ro")
+        except sqlite3.OperationalError:
+            log = path.with_name(DBNAME + "-wal")
+            if os.access(self.folder, os.W_OK) or (log.exists() and log.stat().st_size):
+                raise
+            return self._connect("mode=ro&immutable=1")
+
+    def _connect(self, options: str) -> sqlite3.Connection:
+        address = f"file:{quote(str((self.folder / DBNAME).absolute()))}?{options}"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _create(self) -> None:
+        """Make folder and database with permissions that do not depend on the umask."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ProviderUnavailable(f"{self.folder} is a file; name a folder for the store")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chmod(self.folder, 0o700)
+        handle = os.open(self.folder / DBNAME, os.O_CREAT | os.O_RDWR, 0o600)
+        os.fchmod(handle, stat.S_IRUSR | stat.S_IWUSR)
+        os.close(handle)
+        with self._write_lock:
+            self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
+            with self._cache.transaction():
+                self._cache._sql(
+                    "INSERT OR IGNORE INTO Settings VALUES (?, ?)",
+                    ("memsheaf_store", uuid.uuid4().hex),
+                )
+
+    def _verify(self) -> None:
+        """Refuse a database that is not a store of ours, or newer than this code."""
+        try:
+            with self._reading() as read:
+                settings = dict(read.execute("SELECT key, value FROM Settings").fetchall())
+        except StoreCorrupt:
+            self.close()
+            with suppress(OSError):
+                if (self.folder / DBNAME).stat().st_size == 0:  # created, then killed
+                    self._create()
+                    return self._verify()
+            raise
+        wrong = [name for name, value in SETTINGS.items() if settings.get(name) != value]
+        if wrong or not isinstance(settings.get("memsheaf_store"), str):
+            self.close()
+            raise StoreCorrupt(
+                f"{self.folder} holds a diskcache that is not a store of this version of Memsheaf; "
+                "name another folder"
+            )
+        self.identity = settings["memsheaf_store"]
+
+    def _row(self, key: str, tag: str, mode: int, filename: str | None, value: object) -> Row:
+        text = self._disk.fetch(mode, filename, value, False)
+        return Row(_sequence(key), tag, None if text == TOMBSTONE else text)
+
+
+class _DiskWriter:
+    def __init__(self, cache: SharedCache) -> None:
+        self._cache = cache
+
+    def find(self, record_id: str) -> Row | None:
+        found = self._cache.find(record_id)
+        if found is None:
+            return None
+        key, text = found
+        return Row(_sequence(key), record_id, None if text == TOMBSTONE else text)
+
+    def push(self, record_id: str, text: str | None, old: Row | None) -> None:
+        # the old row goes last: the newest number is never free to be given again
+        self._cache.push(TOMBSTONE if text is None else text, prefix=_PREFIX, tag=record_id)
+        if old is not None:
+            self._cache.drop(_key(old.sequence))
+
+
+def _key(sequence: int) -> str:
+    return f"{_PREFIX}-{sequence:015d}"
+
+
+def _key_range(after: int) -> tuple[str, str]:
+    return _key(after), f"{_PREFIX}-999999999999999"
+
+
+def _sequence(key: str) -> int:
+    return int(key.rpartition("-")[2])
