@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ class Catalog:
         self._packed: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._new_ids: list[str] = []
         self._places: dict[str, int] = {}
-        self._data: dict[str, npt.NDArray[np.generic]] = {
+        self._data: dict[str, npt.NDArray[Any]] = {
             name: np.zeros((64, *shape), kind) for name, (kind, shape) in _COLUMNS.items()
         }
 
@@ -52,17 +52,17 @@ class Catalog:
             self._count += 1
             self._new_ids.append(record_id)
             self._places[record_id] = place
-            self._data["key"][place] = _hash(record_id)  # type: ignore[call-overload]
+            self._data["key"][place] = _hash(record_id)
         owner = [_hash(value) if value else 0 for value in scope.key()]
         for name, value in (("created", created), ("updated", updated), ("alive", True)):
-            self._data[name][place] = value  # type: ignore[call-overload]
-        self._data["owner"][place] = np.array(owner, np.uint64)  # type: ignore[call-overload]
+            self._data[name][place] = value
+        self._data["owner"][place] = np.array(owner, np.uint64)
 
     def remove(self, record_id: str) -> None:
         """Remove a record, if it is there."""
         place = self._find(record_id)
         if place is not None:
-            self._data["alive"][place] = False  # type: ignore[call-overload]
+            self._data["alive"][place] = False
 
     def ordered(
         self,
@@ -93,21 +93,19 @@ class Catalog:
         if newest:
             times = -times
         backwards = newest and by == "created"
+        edge = None if after is None else -after[0] if newest else after[0]
         chunk = _FIRST_CHUNK
         while len(places):
             now = np.ones(len(places), np.bool_)
             if len(places) > chunk:
                 now = times <= np.partition(times, chunk - 1)[chunk - 1]
-            found = [
-                (int(t), self._id(int(p))) for t, p in zip(times[now], places[now], strict=True)
-            ]
+            pairs = zip(times[now].tolist(), places[now].tolist(), strict=True)
+            found = [(moment, self._id(place)) for moment, place in pairs]
             found.sort(key=lambda pair: pair[1], reverse=backwards)
             found.sort(key=lambda pair: pair[0])
             for moment, record_id in found:
-                if after is not None and abs_time(moment, newest) == after[0]:
-                    if (record_id >= after[1]) if backwards else (record_id <= after[1]):
-                        continue
-                yield record_id
+                if after is None or moment != edge or _follows(record_id, after[1], backwards):
+                    yield record_id
             places, times = places[~now], times[~now]
             chunk *= 4
 
@@ -137,7 +135,7 @@ class Catalog:
             ValueError, KeyError, OSError, zipfile.BadZipFile: It is not such a file.
         """
         made = cls()
-        with np.load(path, allow_pickle=False) as saved:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as saved:
             sequence, identity = int(saved["sequence"]), saved["identity"].tobytes().decode()
             made._offsets, made._packed = saved["offsets"], saved["ids"]
             size = len(made._offsets) - 1
@@ -154,7 +152,7 @@ class Catalog:
         if place is None and self._sorted:
             key = np.uint64(_hash(record_id))  # an int would make searchsorted copy the column
             keys = self._data["key"][: self._sorted]
-            at = int(np.searchsorted(keys, key))  # type: ignore[call-overload]
+            at = int(np.searchsorted(keys, key))
             while at < self._sorted and keys[at] == key:
                 if self._id(at) == record_id:
                     return at
@@ -167,9 +165,8 @@ class Catalog:
         return self._packed[self._offsets[place] : self._offsets[place + 1]].tobytes().decode()
 
 
-def abs_time(moment: int, newest: bool) -> int:
-    """The time behind a sort key."""
-    return -moment if newest else moment
+def _follows(record_id: str, other: str, backwards: bool) -> bool:
+    return record_id < other if backwards else record_id > other
 
 
 def micros(moment: datetime) -> int:

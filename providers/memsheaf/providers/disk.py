@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -118,7 +117,6 @@ class SharedCache(diskcache.Cache):  # type: ignore[misc]
         """One transaction; a commit that fails is rolled back, which `transact` does not do."""
         connection = self._con
         connection.execute("BEGIN IMMEDIATE")
-        self._txn_id = threading.get_ident()
         try:
             yield
             connection.execute("COMMIT")
@@ -126,8 +124,6 @@ class SharedCache(diskcache.Cache):  # type: ignore[misc]
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        finally:
-            self._txn_id = None
 
     def find(self, tag: str) -> tuple[str, str] | None:
         """Key and value of the row with a tag, as this connection sees it."""
@@ -138,12 +134,22 @@ class SharedCache(diskcache.Cache):  # type: ignore[misc]
             return None
         return self._disk.get(row[0], row[1]), self._disk.fetch(row[2], row[3], row[4], False)
 
+    def append(self, prefix: str, value: str, tag: str) -> None:
+        """`push` inside a transaction, without its own one: a row under the next number."""
+        last = self._con.execute(
+            "SELECT key FROM Cache WHERE key > ? AND key < ? AND raw = 1 ORDER BY key DESC LIMIT 1",
+            (f"{prefix}-{0:015d}", f"{prefix}-{10**15 - 1}"),
+        ).fetchone()
+        number = 1 if last is None else int(last[0].rpartition("-")[2]) + 1
+        columns = (None, tag, *self._disk.store(value, False))
+        self._row_insert(f"{prefix}-{number:015d}", True, time.time(), columns)
+
     def drop(self, key: str) -> None:
         """Delete a row inside a transaction."""
         self._con.execute("DELETE FROM Cache WHERE key = ? AND raw = 1", (key,))
 
     def truncate(self) -> bool:
-        """Copy the write-ahead log into the database and empty it; False where a reader holds it."""
+        """Empty the write-ahead log into the database; False where a reader holds it."""
         busy: int = self._con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         return not busy
 

@@ -6,12 +6,14 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memsheaf.index import IndexHit, Partition
 from memsheaf.stack import (
     SCOPE_FIELDS,
     ClosedError,
@@ -42,6 +44,7 @@ _POOL = 200  # a profile orders at least this many of the best by text
 _BEHIND = 256  # writes that wait for the index at the most
 _WORTH_SAVING = 2_000
 _STORE_CHUNK = 1_000
+_CACHED = 8_192  # records read from JSON that are kept
 
 
 class LocalOptions(BaseModel):
@@ -129,7 +132,7 @@ class LocalStore:
         _OPEN.add(self)
 
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         """Hits by the ranking profile; blank text returns the most recently updated."""
         scope.require_readable()
         if limit <= 0:
@@ -139,8 +142,11 @@ class LocalStore:
             return self._recent(view, scope, limit, filters)
         where = None if scope.is_everyone else partition_of(scope)
         asked = max(limit, _POOL) if self._ranked else limit
+        fuzzy: bool | None = None if self._fuzzy else False
         while True:
-            found = view.index.search(text, asked, where=where, fuzzy=self._fuzzy)
+            found = view.index.search(text, asked, where=where, fuzzy=bool(fuzzy))
+            if fuzzy is None and (fuzzy := _misses_a_word(view, text, where, found)):
+                continue
             records = self._records([hit.id for hit in found])
             scored = [(hit.id, hit.score, hit.relevance) for hit in found]
             keep = len(found) if self._ranked else limit
@@ -335,9 +341,15 @@ class LocalStore:
 
     def _records(self, record_ids: Sequence[str]) -> dict[str, MemoryRecord]:
         rows = self._opened().find(record_ids)
-        return {row.id: _read(row) for row in rows if row is not None and row.text is not None}
+        return {
+            row.id: _own_copy(_read(row))
+            for row in rows
+            if row is not None and row.text is not None
+        }
 
-    def _recent(self, view: View, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def _recent(
+        self, view: View, scope: Scope, limit: int, filters: Filter | None
+    ) -> Sequence[Hit]:
         with self._lock:
             ids = view.catalog.ordered(scope, "updated", newest=True, ceiling=micros(now()))
             found = islice(self._usable(ids, limit, scope, filters), limit)
@@ -359,7 +371,7 @@ class LocalStore:
                 ):
                     yield record
 
-    def _rank(self, hits: Sequence[Hit], filters: Filter | None) -> list[Hit]:
+    def _rank(self, hits: Sequence[Hit], filters: Filter | None) -> Sequence[Hit]:
         moment = now()
         tags = filters.tags_any if filters is not None else ()
         ranked = []
@@ -406,6 +418,21 @@ class LocalStore:
         self._lock.release()
 
 
+def _misses_a_word(
+    view: View, text: str, where: Partition | None, found: Sequence[IndexHit]
+) -> bool:
+    """Whether some word of the text is unknown there, so that similar ones are worth a look."""
+    if found and found[0].relevance >= 1:
+        return False
+    words = dict.fromkeys(view.index.analyzer.tokenize(text))
+    return any(not view.index.search(word, 1, where=where) for word in words)
+
+
+def _own_copy(record: MemoryRecord) -> MemoryRecord:
+    return record.copy_out() if record.metadata else record
+
+
+@lru_cache(maxsize=_CACHED)
 def _read(row: Row) -> MemoryRecord:
     try:
         return MemoryRecord.from_json(row.text or "")

@@ -322,7 +322,7 @@ class _DiskWriter:
 
     def push(self, record_id: str, text: str | None, old: Row | None) -> None:
         # the old row goes last: the newest number is never free to be given again
-        self._cache.push(TOMBSTONE if text is None else text, prefix=_PREFIX, tag=record_id)
+        self._cache.append(_PREFIX, TOMBSTONE if text is None else text, record_id)
         if old is not None:
             self._cache.drop(_key(old.sequence))
 

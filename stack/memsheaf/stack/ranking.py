@@ -31,11 +31,19 @@ class Match:
 
 
 class RankingProfile(Protocol):
-    """A named formula. ``k1`` and ``b`` are its BM25 settings, None where it has no wish."""
+    """A named formula."""
 
-    name: str
-    k1: float | None
-    b: float | None
+    @property
+    def name(self) -> str:
+        """What a configuration calls it."""
+
+    @property
+    def k1(self) -> float | None:
+        """BM25's saturation, None where it has no wish."""
+
+    @property
+    def b(self) -> float | None:
+        """BM25's length normalisation, None where it has no wish."""
 
     def explain(
         self, match: Match, record: MemoryRecord, now: datetime, query_tags: Collection[str] = ()
@@ -154,7 +162,7 @@ def ranking_profile(value: str | RankingProfile | None) -> RankingProfile:
 
 
 def decay(score: float, record: MemoryRecord, now: datetime, *, rate: float = 0.001) -> float:
-    """Score × e^(-rate × hours since the last access); evergreen records keep their score."""
+    """Score e^(-rate hours), hours since the last access; evergreen records keep their score."""
     if record.evergreen:
         return score
     return score * math.exp(-rate * _age(record.last_accessed_at, now) / _HOUR)
