@@ -165,8 +165,9 @@ class Tantivy(_Static):
 
     incremental = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: bool = True) -> None:
         self._tantivy, self._folder = import_module("tantivy"), folder / "tantivy"
+        self._count = count
         builder = self._tantivy.SchemaBuilder()
         builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
         for field in ("text", "tags"):
@@ -192,7 +193,7 @@ class Tantivy(_Static):
 
     def search(self, text: str, limit: int) -> Hits:
         query = self._index.parse_query(text, ["text", "tags"])
-        found = self._searcher.search(query, limit, count=False).hits
+        found = self._searcher.search(query, limit, self._count).hits
         return [(self._searcher.doc(address)["id"][0], score) for score, address in found]
 
     def add(self, record: Record) -> None:
@@ -214,6 +215,11 @@ class Tantivy(_Static):
     def open(self) -> None:
         self._index = self._tantivy.Index.open(str(self._folder))
         self._searcher = self._index.searcher()
+
+
+def tantivy_uncounted(folder: Path) -> Engine:
+    """Return tantivy without its count of all matches, which lets it skip postings."""
+    return Tantivy(folder, count=False)
 
 
 class FTS5(_Static):
@@ -268,5 +274,6 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {
     "bm25s": BM25S,
     "bm25s-numba": bm25s_numba,
     "tantivy": Tantivy,
+    "tantivy-uncounted": tantivy_uncounted,
     "fts5": FTS5,
 }

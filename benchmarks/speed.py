@@ -108,11 +108,11 @@ def _rounds(workers: dict[str, Worker], queries: list[str], per_round: int) -> l
 
 def report(rows: list[Row]) -> None:
     """Print the figures, and Memsheaf's as a share of each peer's."""
-    print(f"\n{'':14}" + "".join(f"{title:>15}" for title in _COLUMNS.values()))
+    print(f"\n{'':18}" + "".join(f"{title:>15}" for title in _COLUMNS.values()))
     for row in rows:
         cells = [row.get(column) for column in _COLUMNS]
         texts = ["-" if cell is None else f"{cell:,.3f}" for cell in cells]
-        print(f"{row['engine']:14}" + "".join(f"{text:>15}" for text in texts))
+        print(f"{row['engine']:18}" + "".join(f"{text:>15}" for text in texts))
     ours = next((row for row in rows if row["engine"] == "memsheaf"), None)
     for row in rows if ours else []:
         if row is ours or ours is None:

@@ -20,6 +20,8 @@ _FILE = "vectors.bin"
 _MAGIC = b"MEMSHEAF-VECTORS"
 _VERSION = 1
 _ALIGNMENT = 64
+_WIDENED = 512
+_OUT = -2.0  # below any cosine
 _ROUNDING = 1e-5  # more than float32 errs in a product of two unit vectors
 
 Matrix = npt.NDArray[Any]
@@ -98,15 +100,28 @@ class Block:
 
     def cosines(
         self, query: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-        """Return the rows of `mask` and their cosines with the unit vector `query`, in float32."""
-        rows = np.flatnonzero(mask)
-        if 4 * len(rows) < self.count:
+    ) -> npt.NDArray[np.float32]:
+        """Return each row's cosine with the unit vector `query` in float32, `_OUT` off the mask."""
+        chosen = np.count_nonzero(mask)
+        if 4 * chosen < self.count:
+            scores = np.full(self.count, _OUT, np.float32)
+            rows = np.flatnonzero(mask)
             part = self.vectors[rows].astype(np.float32, copy=False)
-            return rows, (part @ query) * self.scale[rows]
-        whole = self.vectors[: self.count].astype(np.float32, copy=False)
-        scores = (whole @ query) * self.scale[: self.count]
-        return rows, scores if len(rows) == self.count else scores[rows]
+            scores[rows] = (part @ query) * self.scale[rows]
+            return scores
+        if self.vectors.dtype == np.float32:
+            scores = self.vectors[: self.count] @ query
+        else:
+            scores = np.empty(self.count, np.float32)
+            wide = np.empty((_WIDENED, len(query)), np.float32)  # small enough for the cache
+            for start in range(0, self.count, _WIDENED):
+                narrow = self.vectors[start : min(start + _WIDENED, self.count)]
+                wide[: len(narrow)] = narrow
+                np.matmul(wide[: len(narrow)], query, out=scores[start : start + len(narrow)])
+        scores *= self.scale[: self.count]
+        if chosen < self.count:
+            scores[~mask] = _OUT
+        return scores
 
     def exact(self, rows: npt.NDArray[np.intp], query: npt.NDArray[np.float64]) -> list[float]:
         """Return the cosines of `rows` in float64: equal vectors get equal scores, wherever."""
@@ -127,28 +142,26 @@ def best(
     One float32 product finds all rows that can be among the best; those are scored in float64.
     """
     single = query.astype(np.float32)
-    floor = -np.inf
+    floor = -1.5
     top = np.empty(0, np.float32)
     pool: list[tuple[Block, npt.NDArray[np.intp], npt.NDArray[np.float32]]] = []
     for block, mask in zip(blocks, masks, strict=True):
-        rows, scores = block.cosines(single, mask)
-        keep = scores >= floor - _ROUNDING
-        if limit < len(scores):
-            # The best of this block alone cut most of it away.
-            keep &= scores >= np.partition(scores, -limit)[-limit] - _ROUNDING
-        rows, scores = rows[keep], scores[keep]
+        cosines = block.cosines(single, mask)
+        rows = np.flatnonzero(cosines >= floor - _ROUNDING)
+        scores = cosines[rows]
         pool.append((block, rows, scores))
         top = np.append(top, scores)
         if limit <= len(top):
             top = np.partition(top, -limit)[-limit:]
-            floor = float(top.min())
+            floor = float(top[0])
     found: list[tuple[float, str]] = []
     for block, rows, scores in pool:
         rows = rows[scores >= floor - _ROUNDING]
         for start in range(0, len(rows), 4096):
             some = rows[start : start + 4096]
-            cosines = block.exact(some, query)
-            found.extend(zip(cosines, (block.ids[row] for row in some), strict=True))
+            found.extend(
+                zip(block.exact(some, query), (block.ids[row] for row in some), strict=True)
+            )
     return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:limit]
 
 
