@@ -22,11 +22,13 @@ class Head:
         count: number of documents, dead ones included.
         size: number of postings.
         died: per document the version that removed it.
+        rounding: see `Segment.rounding`.
         tokens: the term sequence per document.
     """
 
     def __init__(self, names: dict[str, int], fields: int) -> None:
         self.count = self.size = 0
+        self.rounding = (0.0, False, 1.0)
         self.ids: list[str] = []
         self.partitions: list[Partition] = []
         self.tokens: list[npt.NDArray[np.int32]] = []
@@ -71,6 +73,11 @@ class Head:
         end = size + len(terms)
         self.terms[size:end], self.docs[size:end], self.tf[size:end] = terms, doc, tf
         self.codes[size:end] = encode(tf, np.float64(length))
+        longest, fractional, smallest = self.rounding
+        fractional = fractional or length % 1 > 0 or bool((tf % 1).any())
+        if len(tf):
+            smallest = min(smallest, float(tf.min()))
+        self.rounding = (max(longest, length), fractional, smallest)
         self.ids.append(id)
         self.partitions.append(partition)
         self.tokens.append(tokens)

@@ -1,5 +1,6 @@
 """Exact top-k over a snapshot: bounds first, then the few that can win in float64."""
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from .documents import Partition
 from .head import Head
-from .impacts import ROUNDING, bm25, step, weights
+from .impacts import FREQUENCIES, ROUNDING, bm25, step, weights
 from .segment import Ints, Segment
 
 Floats = npt.NDArray[np.float64]
@@ -238,14 +239,14 @@ def top(
     order = np.argsort(-bounds).tolist()
     rest = np.append(np.cumsum(bounds[order][::-1])[::-1], 0.0)
     left = np.append(np.cumsum(counts[order][::-1])[::-1], 0)
-    slack = ROUNDING * 1.00001
+    slack = _slack(sources, model)
     may_prune = not weighted
 
     touched: list[tuple[Source, Ints]] = []
     seen = 0
     done = len(order)
     for j, i in enumerate(order):
-        if may_prune and j and left[j] > PRUNE:
+        if may_prune and left[j] > PRUNE and rest[0] > 2 * rest[j]:
             floor = _floor(acc, touched, limit) / slack
             if floor > rest[j] * (1 + boost):
                 done = j
@@ -280,20 +281,38 @@ def top(
 
 def _floor(acc: npt.NDArray[np.float32], touched: list[tuple[Source, Ints]], limit: int) -> float:
     """Return a score that `limit` live documents surely reach, 0 if that is not known."""
-    places, room = [], max(4096, limit)
+    places, room = [], max(2048, limit)
     for source, docs in touched:
         if room <= 0:
             break
-        some = docs[:: 1 + len(docs) // max(4096, limit)]
+        some = docs[:: 1 + len(docs) // max(2048, limit)]
         room -= len(some)
         alive = source.alive(some + source.lo)
         places.append((some if alive is None else some[alive]) + source.base)
     if not places:
         return 0.0
-    sample = places[0] if len(places) == 1 else np.unique(np.concatenate(places))
+    sample = np.concatenate(places)
+    if len(places) > 1:
+        sample.sort()
+        sample = sample[np.append(True, sample[1:] != sample[:-1])] if len(sample) else sample
     if len(sample) < limit:
         return 0.0
     return float(np.partition(acc.take(sample), -limit)[-limit])
+
+
+def _slack(sources: Sequence[Source], model: Model) -> float:
+    """Return how many times the true score a score from codes may be at most."""
+    longest = max(s.part.rounding[0] for s in sources)
+    fractional = any(s.part.rounding[1] for s in sources)
+    smallest = min(s.part.rounding[2] for s in sources)
+    slack = 1.0051 if longest <= 128 and not fractional else ROUNDING
+    if fractional:
+        if smallest < FREQUENCIES[0] or model.b == 1:
+            return math.inf
+        slack *= 1 + model.b / (1 - model.b) / model.mean
+    if longest > FREQUENCIES[-2]:
+        slack += model.k1 * (1 + longest / model.mean) / float(FREQUENCIES[-2])
+    return slack * 1.00001
 
 
 def _narrow(

@@ -45,6 +45,7 @@ class Segment:
     first: Ints
     died: Ints | None = None
     name: str = ""
+    _rounding: tuple[float, bool, float] | None = None
     peaks: dict[tuple[int, float, float, int], float] = field(default_factory=dict)
     selections: dict[Partition, Selection] = field(default_factory=dict)
 
@@ -60,6 +61,16 @@ class Segment:
     def size(self) -> int:
         """Number of postings."""
         return len(self.arrays["docs"])
+
+    @property
+    def rounding(self) -> tuple[float, bool, float]:
+        """The longest length, whether lengths or frequencies are fractions, the least frequency."""
+        if self._rounding is None:
+            lengths, odd = self.arrays["lengths"], self.arrays["odd"]
+            fractional = bool((lengths % 1).any() or (odd % 1).any())
+            smallest = min(1.0, float(odd.min())) if len(odd) else 1.0
+            self._rounding = float(lengths.max()), fractional, smallest
+        return self._rounding
 
     def sequence(self, doc: int) -> npt.NDArray[np.int32]:
         """Return the term sequence of a document, -1 between fields."""
