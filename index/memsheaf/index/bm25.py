@@ -237,7 +237,7 @@ class BM25Index:
             if near and fuzzy:
                 found += [(n, -times * s) for n, s in near.similar(word) if n != number]
             candidates.append(found)
-        numbers = np.unique([n for slot in candidates for n, _ in slot]).astype(np.int32)
+        numbers = np.array(sorted({n for slot in candidates for n, _ in slot}), np.int32)
         sources, count, total, df = self._store.snapshot(numbers, wanted)
         held = dict(zip(numbers.tolist(), df.tolist(), strict=True))
         terms: list[int] = []

@@ -266,7 +266,7 @@ def top(
             docs[acc[s.base : s.base + s.span].take(docs) >= least].astype(np.int64) + s.base
             for s, docs in touched
         ]
-        found = np.unique(np.concatenate(some)) if some else np.zeros(0, np.int64)
+        found = _distinct(some)
         value = acc.take(found)
         for s, docs in touched:
             acc[s.base : s.base + s.span][docs] = 0
@@ -291,13 +291,19 @@ def _floor(acc: npt.NDArray[np.float32], touched: list[tuple[Source, Ints]], lim
         places.append((some if alive is None else some[alive]) + source.base)
     if not places:
         return 0.0
-    sample = np.concatenate(places)
-    if len(places) > 1:
-        sample.sort()
-        sample = sample[np.append(True, sample[1:] != sample[:-1])] if len(sample) else sample
+    sample = _distinct(places)
     if len(sample) < limit:
         return 0.0
     return float(np.partition(acc.take(sample), -limit)[-limit])
+
+
+def _distinct(places: Sequence[Ints]) -> Ints:
+    """Return the distinct values in order; sorting is several times faster than `np.unique`."""
+    joined = np.concatenate(places) if places else np.zeros(0, np.int64)
+    joined.sort()
+    fresh = np.ones(len(joined), bool)
+    np.not_equal(joined[1:], joined[:-1], out=fresh[1:])
+    return joined[fresh]
 
 
 def _slack(sources: Sequence[Source], model: Model) -> float:
