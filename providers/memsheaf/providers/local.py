@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -35,6 +34,7 @@ from memsheaf.stack.ranking import Match, RankingProfile, ranking_profile
 from memsheaf.stack.times import now
 
 from .catalog import micros
+from .forking import watch_forks
 from .local_view import View, drop_snapshot, partition_of
 from .oplog import DiskLog, Log, MemoryLog, Row, Writer
 
@@ -129,7 +129,7 @@ class LocalStore:
         self._behind = 0
         self._unerased = False
         self._closed = False
-        _OPEN.add(self)
+        watch_forks(self)
 
     @hookimpl
     def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
@@ -405,12 +405,14 @@ class LocalStore:
                 view.apply(rows)
             view.save(folder, log.identity)
 
-    def _before_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Let go of the files, which may not be open across a fork."""
         self._lock.acquire()
         if self._log is not None:
             self._log.quiesce()
 
-    def _after_fork(self, *, child: bool) -> None:
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; a child derives its index anew."""
         if self._log is not None:
             self._log.resume()
         if child:
@@ -440,26 +442,3 @@ def _read(row: Row) -> MemoryRecord:
         raise StoreCorrupt(
             f"row {row.sequence} of the log is not a record; restore a backup"
         ) from error
-
-
-_OPEN: weakref.WeakSet[LocalStore] = weakref.WeakSet()
-_forking: list[LocalStore] = []
-
-
-def _before_fork() -> None:
-    _forking[:] = sorted(_OPEN, key=id)
-    for store in _forking:
-        store._before_fork()
-
-
-def _after_fork(child: bool) -> None:
-    for store in reversed(_forking):
-        store._after_fork(child=child)
-    _forking.clear()
-
-
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=lambda: _after_fork(False),
-    after_in_child=lambda: _after_fork(True),
-)
