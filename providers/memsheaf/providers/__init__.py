@@ -1,1 +1,1 @@
-"""memsheaf.providers."""
+"""Built-in memory stores, one module each; import the one you use."""

@@ -24,6 +24,7 @@ from memsheaf.stack import (
     MemoryRecord,
     Order,
     ProviderError,
+    ProviderFactory,
     Scope,
     StoreCorrupt,
     finish,
@@ -442,3 +443,6 @@ def _read(row: Row) -> MemoryRecord:
         raise StoreCorrupt(
             f"row {row.sequence} of the log is not a record; restore a backup"
         ) from error
+
+
+FACTORY = ProviderFactory(lambda options, context: build(options, context.folder), LocalOptions)

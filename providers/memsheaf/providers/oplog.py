@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import sqlite3
 import stat
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
@@ -160,9 +162,13 @@ class DiskLog:
         self._reader: sqlite3.Connection | None = None
         self._disk = TextDisk(str(folder))
         with our_errors(f"opening {folder}"):
-            if not (folder / DBNAME).exists():
+            if not _present(folder / DBNAME):
                 self._create()
-            self._verify()
+            try:
+                self._verify()
+            except BaseException:
+                self.close()
+                raise
 
     def last(self) -> int:
         """The newest number, 0 for an empty log."""
@@ -272,32 +278,33 @@ class DiskLog:
             raise ProviderUnavailable(f"{self.folder} is a file; name a folder for the store")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.chmod(self.folder, 0o700)
-        handle = os.open(self.folder / DBNAME, os.O_CREAT | os.O_RDWR, 0o600)
+        directory = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            if not _present(self.folder / DBNAME):
+                self._build()
+        finally:
+            os.close(directory)
+
+    def _build(self) -> None:
+        """Put a complete database in place at once: nobody ever meets half of one."""
+        draft = self.folder / f".{uuid.uuid4().hex}"
+        draft.mkdir(mode=0o700)
+        handle = os.open(draft / DBNAME, os.O_CREAT | os.O_RDWR, 0o600)
         os.fchmod(handle, stat.S_IRUSR | stat.S_IWUSR)
         os.close(handle)
-        with self._write_lock:
-            self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
-            with self._cache.transaction():
-                self._cache._sql(
-                    "INSERT OR IGNORE INTO Settings VALUES (?, ?)",
-                    ("memsheaf_store", uuid.uuid4().hex),
-                )
+        cache = SharedCache(str(draft), self._timeout, memsheaf_store=uuid.uuid4().hex, **SETTINGS)
+        cache.truncate()
+        cache.close()
+        os.rename(draft / DBNAME, self.folder / DBNAME)
+        shutil.rmtree(draft, ignore_errors=True)
 
     def _verify(self) -> None:
         """Refuse a database that is not a store of ours, or newer than this code."""
-        try:
-            with self._reading() as read:
-                settings = dict(read.execute("SELECT key, value FROM Settings").fetchall())
-        except StoreCorrupt:
-            self.close()
-            with suppress(OSError):
-                if (self.folder / DBNAME).stat().st_size == 0:  # created, then killed
-                    self._create()
-                    return self._verify()
-            raise
+        with self._reading() as read:
+            settings = dict(read.execute("SELECT key, value FROM Settings").fetchall())
         wrong = [name for name, value in SETTINGS.items() if settings.get(name) != value]
         if wrong or not isinstance(settings.get("memsheaf_store"), str):
-            self.close()
             raise StoreCorrupt(
                 f"{self.folder} holds a diskcache that is not a store of this version of Memsheaf; "
                 "name another folder"
@@ -325,6 +332,10 @@ class _DiskWriter:
         self._cache.append(_PREFIX, TOMBSTONE if text is None else text, record_id)
         if old is not None:
             self._cache.drop(_key(old.sequence))
+
+
+def _present(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _key(sequence: int) -> str:

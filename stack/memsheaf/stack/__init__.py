@@ -34,6 +34,7 @@ from .mount import Down, Mode, Mount, pinned, read_only, write_only
 from .nested import StackProvider
 from .records import CONTENT_LIMIT, MemoryRecord, Origin, new_id
 from .registry import Plugin, ProviderContext, ProviderFactory, Registry
+from .relevance import Bm25Reranker, lexical_relevance
 from .results import (
     Explanation,
     ForgetReport,
@@ -56,6 +57,7 @@ __all__ = [
     "CONTENT_LIMIT",
     "SCOPE_FIELDS",
     "AsyncMemoryStack",
+    "Bm25Reranker",
     "ClosedError",
     "Config",
     "ConfigError",
@@ -108,6 +110,7 @@ __all__ = [
     "cursor_of",
     "finish",
     "hookimpl",
+    "lexical_relevance",
     "load_config",
     "mounts",
     "new_id",
