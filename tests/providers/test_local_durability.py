@@ -134,6 +134,23 @@ def test_processes_see_each_other(tmp_path: Path) -> None:
         assert held.access_count == 4
 
 
+def test_processes_may_make_the_folder_at_once(tmp_path: Path) -> None:
+    for attempt in range(3):
+        children = [start(tmp_path / str(attempt), name, 1) for name in "abcd"]
+        for child in children:
+            child.communicate()
+        assert [child.returncode for child in children] == [0] * 4
+        with LocalStore(tmp_path / str(attempt)) as store:
+            assert ids(store) == {f"{name}-0" for name in "abcd"}
+
+
+def test_an_empty_file_is_a_store_that_was_never_made(tmp_path: Path) -> None:
+    (tmp_path / "cache.db").touch()
+    with LocalStore(tmp_path) as store:
+        store.store(note("tea", id="a"))
+        assert ids(store) == {"a"}
+
+
 def test_threads_write_and_search(tmp_path: Path) -> None:
     errors: list[BaseException] = []
     done = threading.Event()
