@@ -19,6 +19,7 @@ RNG = np.random.default_rng(7)
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memsheaf.index.vectors.BLOCK_ROWS", 4)
+    monkeypatch.setattr("memsheaf.index.vectors._BATCH", 3)
     monkeypatch.setattr("memsheaf.index.vector_rows.BLOCK_ROWS", 4)
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from .errors import SnapshotError
 
-BLOCK_ROWS: Final = 16_384
-"""Rows of a block: a block's product is one matrix call, a merge of two moves at most so many."""
+BLOCK_ROWS: Final = 65_536
+"""Most rows of a block: its product is one matrix call, and no write moves more rows."""
 
 _FILE = "vectors.bin"
 _MAGIC = b"MEMSHEAF-VECTORS"
@@ -51,16 +51,29 @@ class Block:
 
     @classmethod
     def empty(cls, number: int, dimensions: int, dtype: Any, fields: int) -> "Block":
-        """Return a block with room for `BLOCK_ROWS` rows."""
+        """Return a block without rows."""
         return cls(
             number,
-            np.empty((BLOCK_ROWS, dimensions), dtype),
-            np.empty(BLOCK_ROWS, np.float32),
-            np.empty((BLOCK_ROWS, fields), np.int32),
+            np.empty((0, dimensions), dtype),
+            np.empty(0, np.float32),
+            np.empty((0, fields), np.int32),
             [],
             np.zeros(0, np.bool_),
             0,
         )
+
+    def grown(self, rows: int) -> "Block":
+        """Return the block with room for `rows` more, or as many as a block may have."""
+        size = min(BLOCK_ROWS, max(self.count + rows, 2 * self.count))
+        larger = [np.empty((size, *c.shape[1:]), c.dtype) for c in self._columns]
+        for column, old in zip(larger, self._columns, strict=True):
+            column[: self.count] = old[: self.count]
+        vectors, scale, codes = larger
+        return replace(self, vectors=vectors, scale=scale, codes=codes)
+
+    @property
+    def _columns(self) -> tuple[Matrix, ...]:
+        return self.vectors, self.scale, self.codes
 
     @property
     def room(self) -> int:

@@ -15,6 +15,7 @@ from .errors import IndexingError, SnapshotError
 from .vector_rows import BLOCK_ROWS, Block
 
 Storage = Literal["float32", "float16", "int8"]
+_BATCH = 8_192  # rows for which a writer holds the lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,9 @@ class VectorIndex:
             raise IndexingError(f"{len(ids)} ids came with {len(filled)} partitions")
         last = {id: row for row, id in enumerate(ids)}
         names, rows = list(last), list(last.values())
-        for start in range(0, len(rows), BLOCK_ROWS):
-            some = rows[start : start + BLOCK_ROWS]
-            self._add(
-                names[start : start + BLOCK_ROWS], matrix[some], [filled[row] for row in some]
-            )
+        for start in range(0, len(rows), _BATCH):
+            some = rows[start : start + _BATCH]
+            self._add(names[start : start + _BATCH], matrix[some], [filled[row] for row in some])
 
     def remove(self, id: str) -> bool:
         """Remove a vector; False if there was none."""
@@ -258,11 +257,13 @@ class VectorIndex:
         done = 0
         while done < len(ids):
             block = blocks.get(self._next_number - 1)
-            if block is None or not block.room:
+            if block is None or block.count >= BLOCK_ROWS:
                 block = Block.empty(
                     self._next_number, self.dimensions, rows.dtype, self.partition_fields
                 )
                 self._next_number += 1
+            if not block.room:
+                block = block.grown(len(ids) - done)
             some = slice(done, done + block.room)
             done += block.room
             for row, id in enumerate(ids[some], block.count):
@@ -278,12 +279,14 @@ class VectorIndex:
 
     def _publish(self, blocks: dict[int, Block]) -> None:
         """Make `blocks` what the next search sees; first move the rest out of a block of holes."""
-        for block in blocks.values():
-            if not block.room and 2 * block.live <= block.count:
-                del blocks[block.number]
-                rows = np.flatnonzero(block.alive)
+        for block in list(blocks.values()):
+            if 2 * block.live > block.count:
+                continue
+            del blocks[block.number]
+            if rows := np.flatnonzero(block.alive).tolist():
                 ids = [block.ids[row] for row in rows]
-                self._append(blocks, ids, block.vectors[rows], block.scale[rows], block.codes[rows])
+                columns = block.vectors[rows], block.scale[rows], block.codes[rows]
+                self._append(blocks, ids, *columns)
                 break  # one a write: nobody waits long
         self._blocks = tuple(blocks.values())
 
