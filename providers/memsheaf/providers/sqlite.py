@@ -292,12 +292,10 @@ def _micros(moment: datetime | None) -> int | None:
 
 def _values(scope: Scope, filters: Filter | None) -> dict[str, Any]:
     """The parameters of scope and filter."""
-    kinds = (
-        json.dumps([kind.value for kind in filters.kinds]) if filters and filters.kinds else None
-    )
+    kinds = [kind.value for kind in filters.kinds] if filters else []
+    owner: dict[str, Any] = {name: getattr(scope, name) for name in SCOPE_FIELDS}
     return {
-        **dict.fromkeys(SCOPE_FIELDS),
-        **scope.set_fields(),
+        **owner,
         "now": _micros(datetime.now(UTC)),
         "kinds": json.dumps(kinds) if kinds else None,
         "since": _micros(filters.since) if filters else None,
