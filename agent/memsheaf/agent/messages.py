@@ -1,0 +1,83 @@
+"""The shapes of messages: OpenAI-style and Anthropic-style, text, parts or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["after_system", "last_own", "texts", "with_block"]
+
+_TEXT_PARTS = ("text", "input_text")
+_TOOL_RESULTS = ("tool_result", "tool-result")
+_SYSTEM_ROLES = ("system", "developer")
+
+
+def last_own(messages: Sequence[Any]) -> int | None:
+    """The index of the last message that holds the user's own words, or pictures and files.
+
+    A message without content, or with tool results only, is not it.
+
+    >>> last_own([{"role": "user", "content": "weather?"}, {"role": "user", "content": None}])
+    0
+    """
+    for place in reversed(range(len(messages))):
+        if _role(messages[place]) == "user" and any(map(_is_own, _parts(messages[place]))):
+            return place
+    return None
+
+
+def texts(message: Mapping[str, Any]) -> list[str]:
+    """The texts of a message, in order, without those inside tool results.
+
+    >>> texts({"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "image"}]})
+    ['hi']
+    """
+    return [text for part in _parts(message) if (text := _text(part)) is not None]
+
+
+def with_block(message: Mapping[str, Any], block: str) -> dict[str, Any]:
+    """A copy of a message with a block after its content."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": f"{content}\n\n{block}"}
+    kinds = {part.get("type") for part in content if isinstance(part, Mapping)}
+    kind = "input_text" if any(str(k).startswith("input_") for k in kinds) else "text"
+    return {**message, "content": [*content, {"type": kind, "text": block}]}
+
+
+def after_system(messages: Sequence[Any]) -> tuple[int, str]:
+    """Where the leading run of system messages ends, and the role that it uses."""
+    end, role = 0, "system"
+    while end < len(messages) and _role(messages[end]) in _SYSTEM_ROLES:
+        role = str(_role(messages[end]))
+        end += 1
+    return end, role
+
+
+def _role(message: object) -> object:
+    return message.get("role") if isinstance(message, Mapping) else None
+
+
+def _parts(message: Mapping[str, Any]) -> Sequence[object]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return (content,)
+    return content if isinstance(content, list | tuple) else ()
+
+
+def _text(part: object) -> str | None:
+    """The text of a part; None where it is something else."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS:
+        text = part.get("text")
+        return text if isinstance(text, str) else ""
+    return None
+
+
+def _is_own(part: object) -> bool:
+    text = _text(part)
+    if text is not None:
+        return bool(text.strip())
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    return isinstance(kind, str) and kind not in _TOOL_RESULTS
