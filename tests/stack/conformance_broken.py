@@ -179,9 +179,6 @@ class Forgetful(InMemoryStore):
     """Loses everything when it is opened again."""
 
 
-assert InMemoryStore.scope_fields == SCOPE_FIELDS
-
-
 class _Broken(ProviderConformance):
     broken: type[InMemoryStore]
 
