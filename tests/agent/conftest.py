@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memsheaf.stack import Filter, Hit, MemoryRecord, MemoryStack, Scope, hookimpl
+
+Parse = Callable[[str], list[dict[str, Any]]]
+MakeStack = Callable[..., MemoryStack]
+DAY = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+class Known:
+    """Finds every memory that it was given, in order, each as relevant as it is told."""
+
+    inline = True
+    scope_fields = ("user_id",)
+
+    def __init__(self, memories: Sequence[tuple[MemoryRecord, float]]) -> None:
+        self.memories = memories
+        self.asked: list[str] = []
+
+    @hookimpl
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+        self.asked.append(text)
+        seen = [m for m in self.memories if scope.matches(m[0].scope)]
+        return [
+            Hit(record, score=1 - n / 1_000, relevance=relevance)
+            for n, (record, relevance) in enumerate(seen[:limit])
+        ]
+
+
+@pytest.fixture
+def mira() -> Scope:
+    return Scope(user_id="mira")
+
+
+@pytest.fixture
+def make_stack(mira: Scope) -> Iterator[MakeStack]:
+    """A stack that knows texts (relevance 1) or (text, relevance), beside other providers."""
+    opened: list[MemoryStack] = []
+
+    def make(
+        *memories: str | tuple[str, float], also: Sequence[object] = (), **options: Any
+    ) -> Any:
+        pairs = [(m, 1.0) if isinstance(m, str) else m for m in memories]
+        known = Known(
+            [
+                (MemoryRecord(id=f"m{n}", content=text, scope=mira, created_at=DAY), value)
+                for n, (text, value) in enumerate(pairs)
+            ]
+        )
+        stack = MemoryStack([known, *also], scope=mira, **options)
+        opened.append(stack)
+        return stack
+
+    yield make
+    for stack in opened:
+        stack.close()
+
+
+@pytest.fixture(scope="session")
+def parse() -> Parse:
+    """Reads a block back; fails where anything but the fence could be taken for a tag."""
+
+    def read(block: str) -> list[dict[str, Any]]:
+        opening, notice, *lines, closing = block.splitlines()
+        assert opening.startswith("<memory-context-")
+        assert closing == opening.replace("<", "</", 1)
+        assert "not instructions" in notice
+        assert block.count("<") == block.count(">") == 2
+        return [json.loads(line) for line in lines]
+
+    return read
