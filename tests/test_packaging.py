@@ -27,7 +27,7 @@ def test_the_repeated_lists_of_folders_agree() -> None:
     assert tool["pytest"]["ini_options"]["testpaths"] == ["tests", *PARTS]
     assert tool["coverage"]["run"]["source_pkgs"] == [f"memsheaf.{part}" for part in PARTS]
     assert tool["mypy"]["mypy_path"] == PARTS
-    assert tool["mypy"]["files"] == [*PARTS, "tests"]
+    assert tool["mypy"]["files"] == [*PARTS, "tests", "benchmarks"]
     assert tool["pyright"]["extraPaths"] == PARTS
     assert tool["pyright"]["include"] == [*PARTS, "tests"]
     assert tool["ruff"]["src"] == PARTS

@@ -26,12 +26,14 @@ from .errors import (
     StoreFailed,
     UsageError,
 )
+from .fanout import mark_partial
 from .filters import Filter
 from .finish import finish
 from .kinds import Kind, KindClass
 from .memory_stack import MemoryStack
 from .mount import Down, Mode, Mount, pinned, read_only, write_only
 from .nested import StackProvider
+from .ranking import RankingProfile, ranking_profile
 from .records import CONTENT_LIMIT, MemoryRecord, Origin, new_id
 from .registry import Plugin, ProviderContext, ProviderFactory, Registry
 from .relevance import Bm25Reranker, lexical_relevance
@@ -91,6 +93,7 @@ __all__ = [
     "ProviderSpec",
     "ProviderTimeout",
     "ProviderUnavailable",
+    "RankingProfile",
     "Receipt",
     "Refused",
     "RegistrationError",
@@ -112,10 +115,12 @@ __all__ = [
     "hookimpl",
     "lexical_relevance",
     "load_config",
+    "mark_partial",
     "mounts",
     "new_id",
     "parse_time",
     "pinned",
+    "ranking_profile",
     "read_cursor",
     "read_only",
     "same_content_key",

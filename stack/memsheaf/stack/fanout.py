@@ -6,7 +6,8 @@ import inspect
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .breaker import Breaker
@@ -15,7 +16,7 @@ from .mount import Mounted
 from .results import Operation, Outcome, Status
 from .workers import Call, LoopThread, Workers
 
-__all__ = ["Accepted", "Answer", "FanOut", "Request", "reason_of"]
+__all__ = ["Accepted", "Answer", "FanOut", "Request", "mark_partial", "reason_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,20 @@ class Accepted:
     count: int = 0
     notes: tuple[str, ...] = ()
     partial: bool = False
+
+
+_marks: ContextVar[list[str] | None] = ContextVar("memsheaf_partial", default=None)
+
+
+def mark_partial(reason: str) -> None:
+    """Say, from inside a hook, that the answer is not whole; its outcome will tell.
+
+    Args:
+        reason: What is missing, without memory text.
+    """
+    marks = _marks.get()
+    if marks is not None:
+        marks.append(reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +194,11 @@ class FanOut:
         arguments = hook.bind(request.arguments)
 
         def call() -> Accepted:
-            result = hook.function(**arguments)
-            if inspect.iscoroutine(result):
-                result = runner.loop.run(result, limit)
-            return request.accept(result)
+            def answer() -> Any:
+                result = hook.function(**arguments)
+                return runner.loop.run(result, limit) if inspect.iscoroutine(result) else result
+
+            return _accepted(request, answer)
 
         try:
             return runner.workers.submit(call)
@@ -194,7 +210,8 @@ class FanOut:
         hook = request.mounted.hooks[request.hook]
         start = time.monotonic()
         try:
-            accepted = request.accept(hook.function(**hook.bind(request.arguments)))
+            arguments = hook.bind(request.arguments)
+            accepted = _accepted(request, lambda: hook.function(**arguments))
         except (Exception, SystemExit) as error:
             return self._failure(operation, request, error, time.monotonic() - start)
         return self._success(operation, request, accepted, time.monotonic() - start)
@@ -262,6 +279,19 @@ class FanOut:
             breaker.failed()
         status = Status.TIMED_OUT if isinstance(error, TimeoutError) else Status.FAILED
         return _answer(request, operation, status, reason_of(error), elapsed=elapsed, error=error)
+
+
+def _accepted(request: Request, answer: Callable[[], Any]) -> Accepted:
+    """Call the hook, check its answer, and add what it said of itself."""
+    marks: list[str] = []
+    token = _marks.set(marks)
+    try:
+        accepted = request.accept(answer())
+    finally:
+        _marks.reset(token)
+    if not marks:
+        return accepted
+    return replace(accepted, partial=True, notes=(*accepted.notes, *marks))
 
 
 def reason_of(error: BaseException) -> str:

@@ -192,8 +192,6 @@ def _worse(first: Outcome | None, second: Outcome) -> Outcome:
 
 
 def _accept_deleted(answer: object) -> Accepted:
-    if isinstance(answer, ForgetReport):  # a nested stack
-        return Accepted(bool(answer.deleted), len(answer.deleted), partial=answer.partial)
     if not isinstance(answer, bool):
         raise ProviderError(f"forget returned {type(answer).__name__}, not True or False")
     return Accepted(answer, int(answer))

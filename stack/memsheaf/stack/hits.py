@@ -12,7 +12,7 @@ from .fanout import Accepted
 from .filters import Filter
 from .mount import Mounted
 from .records import MemoryRecord
-from .results import Hit, SearchResult
+from .results import Hit
 from .scope import Scope
 from .times import now
 
@@ -49,8 +49,7 @@ def accept_hits(
             notes.append(f"cut to the {limit} that were asked for")
         if filters is not None and not mounted.filters_natively:
             notes.append("filtered by the stack")
-        partial = isinstance(answer, SearchResult) and answer.partial
-        return Accepted((kept, received >= limit), len(kept), tuple(notes), partial)
+        return Accepted((kept, received >= limit), len(kept), tuple(notes))
 
     return accept
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .contract import Order, hookimpl
-from .errors import NotFound, ProviderError
+from .errors import MemsheafError, NotFound, ProviderError, UsageError
+from .fanout import mark_partial
 from .filters import Filter
 from .records import MemoryRecord
-from .results import ForgetReport, Receipt, SearchResult
+from .results import Hit, Outcome, SearchResult
 from .scope import SCOPE_FIELDS, Scope
 
 if TYPE_CHECKING:
@@ -34,37 +35,52 @@ class StackProvider:
         self._stack = stack
 
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> SearchResult:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         """The inner stack's fused list."""
         return _answered(self._stack.search(text, scope, limit, filters))
 
     @hookimpl
-    def prefetch(self, text: str, scope: Scope, limit: int) -> SearchResult:
+    def prefetch(self, text: str, scope: Scope, limit: int) -> Sequence[Hit]:
         """The inner stack's fused list."""
         return _answered(self._stack.prefetch(text, scope, limit))
 
     @hookimpl
-    def store(self, record: MemoryRecord) -> Receipt:
+    def store(self, record: MemoryRecord) -> None:
         """Store in every inner provider."""
-        return self._stack.store(record)
+        _tell(self._stack.store(record).outcomes)
 
     @hookimpl
-    def store_many(self, records: Sequence[MemoryRecord]) -> Sequence[Receipt | Exception]:
-        """Store in every inner provider."""
-        receipts = self._stack.store_many(records)
-        return [ProviderError(r.error) if r.error is not None else r for r in receipts]
+    def store_many(self, records: Sequence[MemoryRecord]) -> Sequence[Exception | None]:
+        """Store in every inner provider; what is refused as a whole is tried one by one."""
+        try:
+            receipts = self._stack.store_many(records)
+        except UsageError:
+            return [self._refusal(record) for record in records]
+        _tell([outcome for receipt in receipts for outcome in receipt.outcomes])
+        return [ProviderError(r.error) if r.error is not None else None for r in receipts]
+
+    def _refusal(self, record: MemoryRecord) -> Exception | None:
+        try:
+            self.store(record)
+        except MemsheafError as error:
+            return error
+        return None
 
     @hookimpl
-    def forget(self, record_id: str, scope: Scope) -> ForgetReport:
+    def forget(self, record_id: str, scope: Scope) -> bool:
         """Forget in every inner provider."""
-        return self._stack.forget(record_id, scope)
+        report = self._stack.forget(record_id, scope)
+        _tell(report.outcomes)
+        if report.remaining:
+            mark_partial(f"still seen in {', '.join(report.remaining)}")
+        return bool(report.deleted)
 
     @hookimpl
     def update(self, record_id: str, scope: Scope, changes: Mapping[str, Any]) -> bool:
         """Update in every inner provider."""
         fields = {name: value for name, value in changes.items() if name != "updated_at"}
         try:
-            self._stack.update(record_id, fields, scope)
+            _tell(self._stack.update(record_id, fields, scope).outcomes)
         except NotFound:
             return False
         return True
@@ -80,8 +96,7 @@ class StackProvider:
     ) -> builtins.list[MemoryRecord]:
         """The inner stack's page."""
         page = self._stack.list(scope, limit, after, order, filters)
-        if page.partial:
-            raise ProviderError("the inner stack's list is not whole")
+        _tell(page.outcomes)
         return [*page]
 
     @hookimpl
@@ -113,8 +128,15 @@ class StackProvider:
         self._stack.close()
 
 
-def _answered(result: SearchResult) -> SearchResult:
-    """A result that somebody answered; else it would pass for an empty one."""
+def _answered(result: SearchResult) -> Sequence[Hit]:
+    """The hits of a result that somebody answered; else it would pass for an empty one."""
     if result.outcomes and not any(o.ok for o in result.outcomes):
         raise ProviderError("; ".join(map(str, result.outcomes)))
-    return result
+    _tell(result.outcomes)
+    return result.hits
+
+
+def _tell(outcomes: Sequence[Outcome]) -> None:
+    """What is partial inside stays partial outside."""
+    for missing in {str(outcome) for outcome in outcomes if not outcome.complete}:
+        mark_partial(missing)

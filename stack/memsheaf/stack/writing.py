@@ -225,8 +225,6 @@ def _receipt(record: MemoryRecord, answers: Sequence[Answer]) -> Receipt:
 def _accept_native_ids(answer: object) -> Accepted:
     if answer is None:
         return Accepted((), 1)
-    if isinstance(answer, Receipt):  # a nested stack
-        return Accepted((), 1, partial=answer.partial)
     if isinstance(answer, str):
         return Accepted((answer,), 1)
     if isinstance(answer, Sequence) and all(isinstance(item, str) for item in answer):
