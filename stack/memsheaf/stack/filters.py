@@ -108,7 +108,11 @@ class Filter(BaseModel):
 
 
 def _same(left: JsonValue, right: JsonValue) -> bool:
-    """JSON equality: true and 1 differ, though Python holds them equal."""
+    """JSON equality: true and 1 differ at any depth, though Python holds them equal."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
     return left == right and isinstance(left, bool) == isinstance(right, bool)
 
 

@@ -11,6 +11,7 @@ __all__ = ["now", "parse_time"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _MAX_SECONDS = 253_402_300_799  # 9999-12-31T23:59:59Z
+_MAX_NANOSECONDS = (_MAX_SECONDS + 1) * 1_000_000_000
 
 
 def now() -> datetime:
@@ -54,7 +55,8 @@ def parse_time(value: object) -> datetime:
 
 def _utc(moment: datetime) -> datetime:
     try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        naive = moment.utcoffset() is None
+        return moment.replace(tzinfo=UTC) if naive else moment.astimezone(UTC)
     except OverflowError as error:
         raise ValueError("a time must lie in the years 1 to 9999") from error
 
@@ -62,6 +64,8 @@ def _utc(moment: datetime) -> datetime:
 def _from_unix(number: int | float) -> datetime:
     if isinstance(number, float) and not math.isfinite(number):
         raise ValueError("a Unix time must be finite")
+    if abs(number) >= _MAX_NANOSECONDS:  # also what a float cannot hold
+        raise ValueError("a time must lie in the years 1 to 9999")
     divisor = 1
     while abs(number) / divisor > 100_000_000_000 and divisor < 1_000_000_000:
         divisor *= 1_000
