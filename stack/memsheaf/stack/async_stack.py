@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -100,10 +101,15 @@ class AsyncMemoryStack:
         return await self._call(lambda: self._stack.forget(record_id, scope))
 
     async def update(
-        self, record_id: str, changes: Mapping[str, object], scope: Scope | None = None
+        self,
+        record_id: str,
+        changes: Mapping[str, object],
+        scope: Scope | None = None,
+        *,
+        at: datetime | None = None,
     ) -> Receipt:
         """See `MemoryStack.update`."""
-        return await self._call(lambda: self._stack.update(record_id, changes, scope))
+        return await self._call(lambda: self._stack.update(record_id, changes, scope, at=at))
 
     async def get(self, record_id: str, scope: Scope | None = None) -> MemoryRecord | None:
         """See `MemoryStack.get`."""

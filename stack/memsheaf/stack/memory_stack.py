@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -191,7 +192,12 @@ class MemoryStack:
         return self._forgetter.forget(record_id, scope)
 
     def update(
-        self, record_id: str, changes: Mapping[str, object], scope: Scope | None = None
+        self,
+        record_id: str,
+        changes: Mapping[str, object],
+        scope: Scope | None = None,
+        *,
+        at: datetime | None = None,
     ) -> Receipt:
         """Change fields of a memory in every provider.
 
@@ -200,13 +206,14 @@ class MemoryStack:
             changes: New values for content, kind, importance, tags, evergreen, metadata or
                 expires_at; metadata is replaced as a whole.
             scope: Whose memory.
+            at: When it changed; now where not given.
 
         Raises:
             NotFound: The scope does not hold it.
             InvalidRecord: A field may not be changed, or its value is outside its rules.
             StoreFailed: No provider took the change.
         """
-        return self._writer.update(record_id, changes, scope)
+        return self._writer.update(record_id, changes, scope, at)
 
     def get(self, record_id: str, scope: Scope | None = None) -> MemoryRecord | None:
         """The newest copy of a memory, or None where the scope does not hold it.

@@ -80,9 +80,10 @@ class StackProvider:
         """Update in every inner provider."""
         fields = {name: value for name, value in changes.items() if name != "updated_at"}
         try:
-            _tell(self._stack.update(record_id, fields, scope).outcomes)
+            receipt = self._stack.update(record_id, fields, scope, at=changes["updated_at"])
         except NotFound:
             return False
+        _tell(receipt.outcomes)
         return True
 
     @hookimpl

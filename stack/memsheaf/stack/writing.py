@@ -79,7 +79,7 @@ class Writer:
         newest = self._reader.get(record_id, asked)
         if newest is None:
             raise NotFound("no such record in this scope; look it up with list or search")
-        merged = self._checked(newest.changed(changes))
+        merged = self._checked(newest.changed(changes, at=at))
         core.guard("before_store", record=merged)
         values = {name: getattr(merged, name) for name in (*changes, "updated_at")}
         requests = []
