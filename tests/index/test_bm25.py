@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memsheaf.index import BM25Index, Document, Partition
-from memsheaf.index import bm25 as bm25_module
-from memsheaf.index import head, search, store
 from rank_bm25 import BM25Okapi
+
+from memsheaf.index import BM25Index, Document, Partition, head, search, store
+from memsheaf.index import bm25 as bm25_module
 
 
 class Naive:
@@ -171,7 +171,7 @@ def test_equals_rank_bm25_with_our_idf() -> None:
         peer.idf[word] = math.log(1 + (60 - df + 0.5) / (df + 0.5))
     index = BM25Index("plain", k1=1.5, b=0.75)
     index.add_many(Document(str(i), t) for i, t in enumerate(texts))
-    expected = peer.get_scores("a c c h".split())
+    expected = peer.get_scores(list("acch"))
     for hit in index.search("a c c h", 60):
         assert hit.score == pytest.approx(expected[int(hit.id)], rel=1e-9)
 

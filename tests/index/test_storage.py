@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from memsheaf.index import BM25Index, Document, SnapshotError
 
 

@@ -14,8 +14,8 @@ from .analysis import Analyzer, get_analyzer
 from .documents import Document, IndexHit, Partition, fill
 from .matches import Matches
 from .search import Model, Query, Source, exact, top
-from .store import BULK, Store
 from .storage import read, write
+from .store import BULK, Store
 
 Allow = Collection[str] | Callable[[str], bool]
 _CHUNK = 20_000
@@ -25,7 +25,7 @@ _VARIANTS = 64
 class BM25Index:
     """An incremental BM25 index: exact, live, safe for threads.
 
-    A text's score is the sum over the query's terms of idf × tf (k1 + 1) / (tf + k1 (1 - b + b
+    A text's score is the sum over the query's terms of idf tf (k1 + 1) / (tf + k1 (1 - b + b
     length / mean length)), times the document's weight; idf = ln(1 + (N - df + ½) / (df + ½)).
     Weighted fields add to tf and length by their weight (Robertson, Zaragoza and Taylor 2004).
 
@@ -74,7 +74,7 @@ class BM25Index:
         """Return the ids of all documents, oldest first."""
         with self._store.lock:
             sources = self._store.sources()
-        rows = []
+        rows: list[tuple[int, str]] = []
         for source in sources:
             docs = source.kept()
             orders = source.part.insertion()[docs].tolist()
@@ -270,8 +270,11 @@ class BM25Index:
         """
         with self._writing:
             self._store.settle()
-            settings = {"analyzer": self.analyzer.name, "field_weights": self.field_weights}
-            settings["partition_fields"] = self.partition_fields
+            settings = {
+                "analyzer": self.analyzer.name,
+                "field_weights": self.field_weights,
+                "partition_fields": self.partition_fields,
+            }
             write(path, self._store, settings, sequence)
             self.sequence = sequence
 

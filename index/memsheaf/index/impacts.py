@@ -1,4 +1,4 @@
-"""Sixteen-bit impacts: a term frequency and a length in one code, rounded so that weights are bounds.
+"""Sixteen-bit impacts: a frequency and a length in one code, rounded so that weights are bounds.
 
 A code's weight is never below the true BM25 weight: frequencies are rounded up, lengths down, and
 the mean length is taken from a grid just above. So one table of 65,536 weights serves any k1, b and
@@ -24,11 +24,12 @@ ROUNDING = 1.15
 _GRID = math.log(1.005)
 
 
-def encode(frequency: Floats, length: Floats) -> npt.NDArray[np.uint16]:
+def encode(frequency: Floats, length: Floats | np.float64) -> npt.NDArray[np.uint16]:
     """Return the codes of frequencies (above 0) in documents of the given lengths."""
     high = np.searchsorted(FREQUENCIES, frequency, "left").clip(0, 255)
     low = np.searchsorted(LENGTHS, length, "right") - 1
-    return (high << 8 | low.clip(0)).astype(np.uint16)
+    codes: npt.NDArray[np.uint16] = (high << 8 | low.clip(0)).astype(np.uint16)
+    return codes
 
 
 def weights(k1: float, b: float, mean: float) -> npt.NDArray[np.float32]:

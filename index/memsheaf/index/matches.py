@@ -1,6 +1,7 @@
 """All documents that match a query, with their place in their partition."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,8 @@ import numpy.typing as npt
 from .documents import Partition
 from .head import Head
 from .impacts import bm25
-from .search import Ints, Model, Query, Source, exact
+from .search import Model, Query, Source, exact
+from .segment import Ints
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +29,7 @@ class Matches:
     def __init__(self, sources: Sequence[Source], query: Query, model: Model) -> None:
         self._sources, self._query, self._k1, self._b = sources, query, model.k1, model.b
         names: dict[Partition, int] = {}
-        columns = []
+        columns: list[tuple[npt.NDArray[Any], ...]] = []
         for n, source in enumerate(sources):
             lists = [p.docs for p in source.lists]
             docs = np.unique(np.concatenate(lists)).astype(np.int64) if lists else _none()
@@ -36,8 +38,10 @@ class Matches:
             group = _groups(source, docs, names)
             columns.append((np.full(len(docs), n), docs, group, *exact(source, docs, query, model)))
         self.partitions = list(names)
-        empty = [_none(), _none(), _none(), np.zeros(0), np.zeros(0)]
-        joined = [np.concatenate(c) for c in zip(*columns, strict=True)] if columns else empty
+        empty: tuple[npt.NDArray[Any], ...] = (_none(), _none(), _none(), np.zeros(0), np.zeros(0))
+        joined = [np.concatenate(c) for c in zip(*columns or [empty], strict=True)]
+            [np.concatenate(c) for c in zip(*columns, strict=True)] if columns else empty
+        )
         self._source, self._doc, self.group, self.scores, self.relevance = joined
         self._gather(names)
 
@@ -81,7 +85,8 @@ class Matches:
         if not 0 <= position < self.size(group):
             raise IndexError(f"partition {group} has {self.size(group)} documents")
         at = self._starts[group] + position
-        return self._sources[self._members[0][at]].part.ids[int(self._members[1][at])]
+        source, doc = (int(column[at]) for column in self._members)
+        return self._sources[source].part.ids[doc]
 
     def group_scores(self, *, k1: float | None = None, b: float | None = None) -> Floats:
         """Return BM25 per partition, each taken as one document among all that were searched."""

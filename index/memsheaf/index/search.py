@@ -4,6 +4,7 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -128,11 +129,11 @@ class Source:
     def adjacent(self, docs: Ints, sequence: npt.NDArray[np.int32]) -> Floats:
         """Return per document the share of the query's neighbouring terms that it also holds so."""
         share = np.zeros(len(docs))
-        pairs = set(zip(sequence.tolist(), sequence[1:].tolist(), strict=False))
+        pairs = set(pairwise(sequence.tolist()))
         if pairs:
             for n, doc in enumerate(docs.tolist()):
                 own = self.part.sequence(doc).tolist()
-                share[n] = len(pairs.intersection(zip(own, own[1:], strict=False))) / len(pairs)
+                share[n] = len(pairs.intersection(pairwise(own))) / len(pairs)
         return share
 
     def peak(self, i: int, term: int, model: "Model", table: npt.NDArray[np.float32]) -> float:
@@ -348,7 +349,7 @@ def _narrow(
                 hit, place = lookup(source.lists[i], chosen[n])
                 values[n][hit] += table.take(source.lists[i].codes[place]) * factor[i]
             elif weighted:
-                values[n] = values[n] * source.weights[chosen[n]]
+                values[n] = values[n] * source.weights[chosen[n]].astype(np.float32)
         if sum(map(len, values)) > limit:
             floor = float(np.partition(np.concatenate(values), -limit)[-limit]) / slack
             for n, score in enumerate(values):

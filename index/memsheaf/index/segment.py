@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class Segment:
 
     def frequencies(self, at: Ints) -> npt.NDArray[np.float64]:
         """Return the exact term frequencies of postings."""
-        result = FREQUENCIES[self.arrays["codes"][at] >> 8]
+        result: npt.NDArray[np.float64] = FREQUENCIES[self.arrays["codes"][at] >> 8]
         odd_at, odd = self.arrays["odd_at"], self.arrays["odd"]
         if len(odd_at):
             place = odd_at.searchsorted(at).clip(max=len(odd_at) - 1)
@@ -169,10 +170,8 @@ def build(
     start = np.zeros(len(ids) + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
     doc = np.repeat(place, sizes)
-    if len(distinct) > 1:
-        sorted_tokens = tokens[_spread(start[:-1][rank], sizes[rank])]
-    else:
-        sorted_tokens = tokens
+    one = len(distinct) == 1
+    sorted_tokens = tokens if one else tokens[_spread(start[:-1][rank], sizes[rank])]
     real = tokens >= 0
     key = (tokens.astype(np.int64) << 32 | doc)[real]
     if factors is None:
@@ -276,7 +275,7 @@ def merge(sources: Sequence[Segment], version: int) -> Iterator[tuple[Segment, l
         counts[vocabulary.searchsorted(s.arrays["terms"])] += np.diff(s.arrays["start"])
     bounds = np.flatnonzero(np.diff(np.cumsum(counts) // MERGE_STEP, prepend=-1))
     edges = [*vocabulary[bounds].tolist(), 1 << 31]
-    for lo, hi in zip(edges, edges[1:], strict=False):
+    for lo, hi in pairwise(edges):
         yield None
         parts.append(_merge_terms(sources, maps, lo, hi))
     yield None

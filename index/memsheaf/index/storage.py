@@ -106,10 +106,11 @@ def write(
     checksum = zlib.crc32(joined.tobytes())
     dump(folder / state, checksum, {"df": store.df[: store.vocabulary.count], "dead": joined})
     names = [s.name for s in store.segments]
+    rows = zip(store.segments, dead, strict=True)
     meta = {
         "settings": dict(settings), "sequence": sequence, "live": store.live,
         "total": store.total, "inserted": store.inserted, "weighted": store.weighted,
-        "segments": [[n, len(s), len(d)] for n, s, d in zip(names, store.segments, dead, strict=True)],
+        "segments": [[s.name, len(s), len(d)] for s, d in rows],
         "vocabulary": vocabulary, "state": state,
     }  # fmt: skip
     dump(folder / _MANIFEST, meta, {})

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from .documents import Partition
 from .head import Head
-from .search import Ints, Source
-from .segment import Segment, build, merge
+from .search import Source
+from .segment import Ints, Segment, build, merge
 from .vocabulary import Neighbours, Vocabulary
 
 BULK = 4_096

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ class Strings:
         arrays: `blob` uint8, `offset` int64 (n + 1), `hashes` uint64 sorted, `order` int32.
     """
 
-    def __init__(self, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
+    def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         self.arrays = arrays
         self._blob, self._offset = arrays["blob"], arrays["offset"]
         self._hashes, self._order = arrays["hashes"], arrays["order"]

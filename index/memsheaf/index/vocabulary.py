@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from .strings import Strings
 
@@ -90,7 +91,7 @@ class Neighbours:
         """Return terms one edit away (two from eight characters on), with 1 - edits / length."""
         most = 0 if len(word) < 3 else 1 if len(word) < 8 else 2
         query = np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32)
-        found = []
+        found: list[tuple[int, float]] = []
         for length in range(max(1, len(word) - most), len(word) + most + 1):
             if most and length in self._tables:
                 numbers, table = self._tables[length]
@@ -102,7 +103,7 @@ class Neighbours:
     def starting(self, word: str) -> list[tuple[int, float]]:
         """Return the terms that begin with `word`, with the share of the term that it covers."""
         query = np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32)
-        found = []
+        found: list[tuple[int, float]] = []
         for length, (numbers, table) in self._tables.items():
             if length > len(word) > 0:
                 hit = np.flatnonzero((table[:, : len(word)] == query).all(axis=1))
@@ -110,7 +111,7 @@ class Neighbours:
         return found
 
 
-def _edits(query: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _edits(query: npt.NDArray[np.uint32], table: npt.NDArray[np.uint32]) -> npt.NDArray[np.int16]:
     """Return the edit distance (neighbour swaps count once) of `query` to each row."""
     rows, length = table.shape
     before = last = np.zeros((rows, 0), np.int16)
