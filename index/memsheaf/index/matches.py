@@ -40,8 +40,6 @@ class Matches:
         self.partitions = list(names)
         empty: tuple[npt.NDArray[Any], ...] = (_none(), _none(), _none(), np.zeros(0), np.zeros(0))
         joined = [np.concatenate(c) for c in zip(*columns or [empty], strict=True)]
-            [np.concatenate(c) for c in zip(*columns, strict=True)] if columns else empty
-        )
         self._source, self._doc, self.group, self.scores, self.relevance = joined
         self._gather(names)
 
