@@ -4,6 +4,7 @@ from .analysis import Analyzer, TextAnalyzer, get_analyzer, register_analyzer, t
 from .bm25 import BM25Index
 from .documents import Document, IndexHit, Partition
 from .errors import IndexingError, SnapshotError
+from .function_words import content_words
 from .matches import Matches
 from .vectors import VectorHit, VectorIndex
 
@@ -19,6 +20,7 @@ __all__ = [
     "TextAnalyzer",
     "VectorHit",
     "VectorIndex",
+    "content_words",
     "get_analyzer",
     "register_analyzer",
     "terms",

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memsheaf.index import IndexHit, Partition
+from memsheaf.index import IndexHit, Partition, content_words
 from memsheaf.stack import (
     SCOPE_FIELDS,
     ClosedError,
@@ -145,6 +145,7 @@ class LocalStore:
         asked = max(limit, _POOL) if self._ranked else limit
         fuzzy: bool | None = None if self._fuzzy else False
         while True:
+            text = content_words(text) if self._text[0].startswith("english") else text
             found = view.index.search(text, asked, where=where, fuzzy=bool(fuzzy))
             if fuzzy is None and (fuzzy := _misses_a_word(view, text, where, found)):
                 continue

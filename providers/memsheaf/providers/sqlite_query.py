@@ -1,66 +1,87 @@
-"""What goes into the text index, and how a query asks it; raw text never reaches MATCH."""
+"""What goes into the text index, and how a query asks it; raw text never reaches MATCH.
+
+The words that FTS5's unicode61 makes of a text lie in the columns ``content`` and ``tags``, where
+porter stems them. Terms of our analyzer that it cannot make (``krt-512``, ``c++``, pairs of
+Japanese characters) lie hashed in ``terms``, and the owner's scope, hashed, in ``scope``.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from hashlib import blake2b
 
 from memsheaf.index import get_analyzer
 from memsheaf.stack import SCOPE_FIELDS, MemoryRecord, Scope
 
-__all__ = ["indexed", "match_expression"]
+__all__ = ["indexed", "owned_by", "query_units"]
 
-_WORD = re.compile(r"[^\W_]+")
-_MOST_TERMS = 128
-_PLAIN = get_analyzer("plain")
+_WORD = re.compile(r"[a-z0-9]+")
+_MOST_UNITS = 64
+_PADDING = "p " * 32
+"""Lengthens every record alike: bm25()'s fixed b of .75 then acts as about .35 on short memories.
+
+R@10 on LoCoMo turns rose from .602 to .636; long texts hardly notice it.
+"""
+
+_STEMMED, _PLAIN = get_analyzer("english"), get_analyzer("plain")
 
 
 def indexed(record: MemoryRecord) -> tuple[str, str, str, str]:
     """The columns of a record: content, tags, extra terms, scope tokens."""
-    tags = " ".join(record.tags)
-    extra = " ".join(_extra_terms(f"{record.content} {tags}"))
-    return _folded(record.content), _folded(tags), extra, " ".join(_scope_tokens(record.scope))
+    content, tags = _words(record.content), _words(" ".join(record.tags))
+    made = {*content, *tags}
+    extra = [
+        _hashed("x", term)
+        for surface, term in _surfaces(f"{record.content}\n{' '.join(record.tags)}")
+        if surface not in made
+    ]
+    scope = " ".join(_scope_tokens(record.scope))
+    return " ".join(content), " ".join(tags), " ".join(extra), f"{scope} {_PADDING}"
 
 
-def match_expression(text: str, scope: Scope) -> str | None:
-    """An FTS5 expression: the scope's tokens, and any of the query's terms; None without a term."""
-    words = [f'"{word}"' for word in _WORD.findall(_folded(text))]
-    terms = list(dict.fromkeys([*words, *(f'"{term}"' for term in _extra_terms(text))]))
-    if not terms:
-        return None
-    wanted = f"{{content tags terms}} : ({' OR '.join(terms[-_MOST_TERMS:])})"
+def query_units(text: str) -> list[str]:
+    """An FTS5 expression for each distinct term of a query, rank by rank of its appearance."""
+    units: dict[str, str] = {}
+    for surface, term in _surfaces(text):
+        extra = f'terms : "{_hashed("x", term)}"'
+        plain = _WORD.fullmatch(surface)
+        units.setdefault(term, f'({{content tags}} : "{surface}" OR {extra})' if plain else extra)
+        if len(units) == _MOST_UNITS:
+            break
+    return list(units.values())
+
+
+def owned_by(scope: Scope, expression: str) -> str:
+    """An expression that also requires the tokens of a scope."""
     owner = " AND ".join(f'scope : "{token}"' for token in _scope_tokens(scope))
-    return f"{owner} AND {wanted}" if owner else wanted
+    if owner and expression:
+        return f"{owner} AND ({expression})"
+    return owner or expression
 
 
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
+def _words(text: str) -> list[str]:
+    """The ASCII words that unicode61 makes of a text; it is given these, so that we know them."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
+        text = "".join(c for c in text if not unicodedata.combining(c))
+        text = "".join(c if c.isascii() or c.isalnum() else " " for c in text)
+    return [word for word in re.findall(r"[^\W_]+", text.lower()) if word.isascii()]
 
 
-def _extra_terms(text: str) -> list[str]:
-    """Terms of our analyzer that unicode61 cannot make, written in letters that it keeps whole."""
-    found = []
+def _surfaces(text: str) -> Iterator[tuple[str, str]]:
+    """Each term before and after stemming."""
     for token in _PLAIN.tokenize(text):
-        for term in _PLAIN.expand(token):
-            if not (term.isascii() and term.isalnum()) and not _is_plain_word(term):
-                found.append(f"x{term.encode('utf-8', 'replace').hex()}0"[:400])
-    return list(dict.fromkeys(found))
+        yield from zip(_PLAIN.expand(token), _STEMMED.expand(token), strict=True)
 
 
-def _is_plain_word(term: str) -> bool:
-    """Whether unicode61 keeps the term as one token: letters of an alphabet with spaces."""
-    return all(unicodedata.category(c)[0] in "LN" and ord(c) < 0x0E00 for c in term)
+def _hashed(mark: str, text: str) -> str:
+    """One token that unicode61 keeps whole and porter leaves alone, as it ends in a digit."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    return f"{mark}{digest}0"
 
 
 def _scope_tokens(scope: Scope) -> list[str]:
-    """One token per set field; a hash, so that no name can be confused with another."""
-    if scope.is_everyone:
-        return []
-    tokens = []
-    for place, name in enumerate(SCOPE_FIELDS):
-        value = getattr(scope, name)
-        if value is not None:
-            digest = blake2b(value.encode(), digest_size=16).hexdigest()
-            tokens.append(f"s{place}{digest}0")
-    return tokens
+    """One token per set field, so that no name can be confused with another."""
+    return [_hashed("s", f"{name}={value}") for name, value in scope.set_fields().items()]

@@ -126,12 +126,14 @@ class StackProvider:
     @hookimpl
     def close(self) -> None:
         """Close the inner stack."""
-        self._stack.close()
+        bad = [str(o) for o in self._stack.close() if not o.ok]
+        if bad:
+            raise ProviderError("; ".join(bad))
 
 
 def _answered(result: SearchResult) -> Sequence[Hit]:
     """The hits of a result that somebody answered; else it would pass for an empty one."""
-    if result.outcomes and not any(o.ok for o in result.outcomes):
+    if result.outcomes and not any(o.ok or not o.concerned for o in result.outcomes):
         raise ProviderError("; ".join(map(str, result.outcomes)))
     _tell(result.outcomes)
     return result.hits

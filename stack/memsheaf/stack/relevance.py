@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from memsheaf.index import get_analyzer, terms
+from memsheaf.index import content_words, get_analyzer, terms
 
 from .records import MemoryRecord
 
@@ -27,7 +27,7 @@ def lexical_relevance(
 ) -> list[float]:
     """The share of the query's idf that each record matches, in [0, 1].
 
-    Σ idf of the query's terms in the record ÷ Σ idf of all its terms, with statistics of the
+    Σ idf of the query's content words in the record ÷ Σ idf of all of them, with statistics of the
     pool; a term that no record holds counts with the highest idf. idf is
     ln(1 + (N - df + ½) / (df + ½)), as in BM25 (Robertson and Zaragoza 2009), always above 0.
 
@@ -40,7 +40,7 @@ def lexical_relevance(
         One value per record.
     """
     rules = get_analyzer(analyzer)
-    wanted = set(terms(rules, text))
+    wanted = set(terms(rules, content_words(text)))
     if not wanted or not records:
         return [0.0] * len(records)
     held = [wanted.intersection(terms(rules, searchable(record))) for record in records]
@@ -61,7 +61,7 @@ class Bm25Reranker:
         from rank_bm25 import BM25Plus  # costs 0.4 s, so only where it is used
 
         rules = get_analyzer("english")
-        query = terms(rules, text)
+        query = terms(rules, content_words(text))
         corpus = [terms(rules, searchable(record)) for record in records]
         wanted = set(query)
         if not any(corpus) or not wanted:

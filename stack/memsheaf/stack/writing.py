@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from .core import Core
@@ -17,7 +18,7 @@ from .errors import (
     UsageError,
 )
 from .fanout import Accepted, Answer, Request, reason_of
-from .mount import Mounted
+from .mount import Mounted, NotConcerned
 from .reading import Reader
 from .records import MemoryRecord
 from .results import Outcome, Receipt, Status
@@ -40,7 +41,7 @@ class Writer:
         """See `MemoryStack.store`."""
         self._core.ensure_open()
         record = self._record(content, scope, fields)
-        if isinstance(content, MemoryRecord) or fields.get("id") is not None:
+        if _names_id(content, fields):
             self._check_id_free(record)
         self._core.guard("before_store", record=record)
         requests = [self._store_request(m, record) for m in targets(self._core, record.scope)]
@@ -59,7 +60,7 @@ class Writer:
                 record = self._record(content, scope, fields)
             except UsageError as error:
                 raise type(error)(f"record {place}: {error}; nothing was stored") from error
-            if isinstance(content, MemoryRecord):
+            if _names_id(content, fields):
                 self._check_id_free(record)
             core.guard("before_store", record=record)
             records.append(record)
@@ -68,11 +69,15 @@ class Writer:
         receipts: list[Receipt] = []
         for start in range(0, len(records), BATCH):
             receipts.extend(self._batch(records[start : start + BATCH]))
-        for receipt in receipts:
-            core.tell("after_store", receipt=receipt)
-        return receipts
+        return [self._tell(receipt) if receipt.stored else receipt for receipt in receipts]
 
-    def update(self, record_id: str, changes: Mapping[str, object], scope: Scope | None) -> Receipt:
+    def update(
+        self,
+        record_id: str,
+        changes: Mapping[str, object],
+        scope: Scope | None,
+        at: datetime | None,
+    ) -> Receipt:
         """See `MemoryStack.update`."""
         core = self._core
         asked = core.scope(scope)
@@ -81,7 +86,6 @@ class Writer:
             raise NotFound("no such record in this scope; look it up with list or search")
         merged = self._checked(newest.changed(changes, at=at))
         core.guard("before_store", record=merged)
-        values = {name: getattr(merged, name) for name in (*changes, "updated_at")}
         requests = []
         for m in targets(core, newest.scope):
             if not m.has("update"):
@@ -95,7 +99,7 @@ class Writer:
                     m.cannot_hold(newest.scope),
                     record_id=record_id,
                     scope=newest.scope,
-                    changes=dict(values),
+                    changes=_values(merged.copy_out(), changes),
                     native_ids=core.native.native(m.name, record_id),
                 )
             )
@@ -120,7 +124,7 @@ class Writer:
                 m, "touch", _accept_count, m.cannot_answer(asked), record_ids=ids, scope=asked
             )
             for m in core.mounted
-            if m.mode.writes and m.has("touch")
+            if m.mode.writes and (m.has("touch") or m.down)
         ]
         answers = core.delivery.write("touch", requests, lambda answer: None)
         return tuple(a.outcome for a in answers)
@@ -175,25 +179,30 @@ class Writer:
 
         return keep
 
+    def _keep_batch_ids(self, answer: Answer) -> None:
+        records = answer.request.arguments["records"]
+        for record, entry in zip(records, answer.value, strict=True):
+            native = () if isinstance(entry, BaseException) else _accept_native_ids(entry).value
+            if native:
+                self._core.native.add(answer.outcome.provider, record.id, native)
+
     def _batch(self, records: Sequence[MemoryRecord]) -> list[Receipt]:
         core = self._core
         requests: list[Request] = []
         shares: list[list[str]] = []
         for m in [m for m in core.mounted if m.mode.writes]:
             share = [record for record in records if m.cannot_hold(record.scope) is None]
-            skip = None if share else f"it holds none of these scopes: {m.pinned}"
+            skip = None if share else NotConcerned(f"it is pinned to {m.pinned}")
             accept = _accept_entries(len(share))
             copies = [record.copy_out() for record in share]
             requests.append(core.request(m, "store_many", accept, skip, records=copies))
             shares.append([record.id for record in share])
-        answers = core.delivery.write("store_many", requests, lambda answer: None)
+        answers = core.delivery.write("store_many", requests, self._keep_batch_ids)
         told: dict[str, list[Outcome]] = {record.id: [] for record in records}
         everyone = [record.id for record in records]
         for answer, ids in zip(answers, shares, strict=True):
-            for record_id, outcome, native in _entries(answer, ids, everyone):
+            for record_id, outcome in _entries(answer, ids, everyone):
                 told[record_id].append(outcome)
-                if native:
-                    core.native.add(outcome.provider, record_id, native)
         return [self._judged(Receipt(record, tuple(told[record.id]))) for record in records]
 
     def _judged(self, receipt: Receipt) -> Receipt:
@@ -209,6 +218,9 @@ class Writer:
                 raise errors[0]
             what = "no provider writes" if not answers else "no provider took the record"
             raise StoreFailed(what, outcomes=receipt.outcomes) from (errors[0] if errors else None)
+        return self._tell(receipt)
+
+    def _tell(self, receipt: Receipt) -> Receipt:
         told = self._core.tell("after_store", receipt=receipt)
         return replace(receipt, outcomes=receipt.outcomes + told) if told else receipt
 
@@ -216,6 +228,14 @@ class Writer:
 def targets(core: Core, owner: Scope) -> list[Mounted]:
     """The providers that a write goes to."""
     return [m for m in core.mounted if m.mode.writes]
+
+
+def _names_id(content: object, fields: Mapping[str, Any]) -> bool:
+    return isinstance(content, MemoryRecord) or fields.get("id") is not None
+
+
+def _values(merged: MemoryRecord, changes: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(merged, name) for name in (*changes, "updated_at")}
 
 
 def _receipt(record: MemoryRecord, answers: Sequence[Answer]) -> Receipt:
@@ -249,6 +269,9 @@ def _accept_entries(count: int) -> Callable[[object], Accepted]:
         if not isinstance(answer, Sequence) or isinstance(answer, str) or len(answer) != count:
             raise ProviderError(f"store_many did not return {count} entries")
         taken = sum(not isinstance(entry, BaseException) for entry in answer)
+        for entry in answer:
+            if not isinstance(entry, BaseException):
+                _accept_native_ids(entry)
         return Accepted(list(answer), taken)
 
     return accept
@@ -256,28 +279,22 @@ def _accept_entries(count: int) -> Callable[[object], Accepted]:
 
 def _entries(
     answer: Answer, share: Sequence[str], everyone: Sequence[str]
-) -> Iterable[tuple[str, Outcome, tuple[str, ...]]]:
-    """A batch's answer as one outcome and its native ids per record."""
+) -> Iterable[tuple[str, Outcome]]:
+    """A batch's answer as one outcome per record."""
     outcome = answer.outcome
     if not outcome.ok:
         for record_id in everyone:
-            yield record_id, outcome, ()
+            yield record_id, outcome
         return
     entries = dict(zip(share, answer.value, strict=True))
     for record_id in everyone:
         if record_id not in entries:
-            skip = replace(outcome, status=Status.SKIPPED, reason="its scope is not held", count=0)
-            yield record_id, skip, ()
+            skip = replace(outcome, status=Status.SKIPPED, count=0, concerned=False)
+            yield record_id, replace(skip, reason="it is pinned to another scope")
             continue
         entry = entries[record_id]
         if isinstance(entry, BaseException):
-            yield (
-                record_id,
-                replace(
-                    outcome, status=Status.FAILED, reason=reason_of(entry), count=0, error=entry
-                ),
-                (),
-            )
+            failed = replace(outcome, status=Status.FAILED, count=0, error=entry)
+            yield record_id, replace(failed, reason=reason_of(entry))
         else:
-            accepted = _accept_native_ids(entry)
-            yield record_id, replace(outcome, count=1, partial=accepted.partial), accepted.value
+            yield record_id, replace(outcome, count=1)
