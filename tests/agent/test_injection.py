@@ -54,10 +54,12 @@ class Profile:
     def __init__(self, text: str | None = "Mira: cellist\nlives in Graz") -> None:
         self.text = text
         self.asked: list[str] = []
+        self.scopes: list[Scope] = []
 
     @hookimpl
     def build_user_context(self, scope: Scope, text: str) -> str | None:
         self.asked.append(text)
+        self.scopes.append(scope)
         return self.text
 
 
@@ -184,16 +186,21 @@ def test_the_budget_holds_at_the_borders_of_items(make_stack: MakeStack, parse: 
 
 
 def test_a_budget_is_used_to_the_last_character(make_stack: MakeStack) -> None:
-    stack = make_stack("first", also=[Profile("one\ntwo \u202e two\nthree")])
+    stack = make_stack("first", also=[Profile("one\ntwo \u202e two\nthree is a longer line")])
     full = inject(ask(), stack).block
     assert full is not None
-    assert inject(ask(), stack, max_characters=len(full), block_id=ID).block is not None
     exact = inject(ask(), stack, max_characters=len(full)).block
     assert exact is not None
     assert "three" in exact
-    less = inject(ask(), stack, max_characters=len(full) - 1).block
+    less = inject(ask(), stack, max_characters=len(full) - 1, block_id=ID).block
     assert less is not None
+    assert "two" in less
     assert "three" not in less
+    assert inject(ask(), stack, max_characters=len(less), block_id=ID).block == less
+    bare = make_stack("first")
+    size = len(inject(ask(), bare).block or "")
+    assert inject(ask(), bare, max_characters=size).block is not None
+    assert inject(ask(), bare, max_characters=size - 1).block is None
 
 
 def test_a_message_that_carries_a_block_gets_no_second(make_stack: MakeStack) -> None:
@@ -281,8 +288,10 @@ def test_failing_providers_leave_the_messages(mira: Scope) -> None:
 
 
 def test_another_users_memory_is_not_injected(make_stack: MakeStack) -> None:
-    stack = make_stack("Mira plays the cello")
-    assert inject(ask(), stack, scope=Scope(user_id="otto")).messages == ask()
+    otto, profile = Scope(user_id="otto"), Profile(None)
+    stack = make_stack("Mira plays the cello", also=[profile])
+    assert inject(ask(), stack, scope=otto).messages == ask()
+    assert profile.scopes == [otto]
 
 
 def test_bad_arguments_are_refused(make_stack: MakeStack) -> None:
@@ -312,6 +321,8 @@ def test_without_a_scope_it_is_refused() -> None:
             inject(ask(), stack)
         with pytest.raises(ScopeError):
             inject([], stack)
+        with pytest.raises(ScopeError):
+            inject([], stack, scope=Scope())
         with pytest.raises(ScopeError):
             inject_system([], stack)
     with pytest.raises(ClosedError):
