@@ -13,7 +13,7 @@ from .terminal import complain
 
 __all__ = ["main"]
 
-FAILED = 4
+NOTHING, FAILED = 1, 2  # not imported from .common, which imports pydantic
 
 # Command to its module and the line that `--help` shows, so that help imports none of them.
 COMMANDS = {
@@ -70,7 +70,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def cli() -> None:
     """Many memories, one answer.
 
-    Exit codes: 0 done, 1 nothing found, 2 wrong use, 3 some provider did not take part, 4 failed.
+    Exit codes: 0 found or done, 1 nothing found or not yours, 2 error; also 2 where nothing was
+    found while a provider failed.
     """
 
 
@@ -87,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = cli.main(args=words, prog_name="memsheaf", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        sys.exit(FAILED)
     except (click.Abort, KeyboardInterrupt):
         complain("stopped")
         sys.exit(130)
@@ -101,14 +102,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _failed(error: Exception) -> int:
-    from memsheaf.stack import ConfigError, MemsheafError, NotFound, UsageError
+    from memsheaf.stack import MemsheafError, NotFound
 
     if os.environ.get("MEMSHEAF_DEBUG"):
         raise error
     if isinstance(error, MemsheafError):
         complain(str(error))
-        if isinstance(error, NotFound):
-            return 1
-        return 2 if isinstance(error, UsageError | ConfigError) else FAILED
+        return NOTHING if isinstance(error, NotFound) else FAILED
     complain(f"{type(error).__name__}: {error} (set MEMSHEAF_DEBUG=1 to see where)")
     return FAILED

@@ -22,8 +22,8 @@ __all__ = [
     "FAILED",
     "NOTHING",
     "OK",
-    "PARTIAL",
     "Opened",
+    "code_of",
     "filters_of",
     "json_option",
     "opened",
@@ -33,7 +33,7 @@ __all__ = [
     "show_outcomes",
 ]
 
-OK, NOTHING, PARTIAL, FAILED = 0, 1, 3, 4
+OK, NOTHING, FAILED = 0, 1, 2
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -116,6 +116,11 @@ def filters_of(
     """The filter of a command's options."""
     conditions = {"kinds": kinds, "tags_all": tags, "since": since, "until": until}
     return {name: value for name, value in conditions.items() if value} or None
+
+
+def code_of(found: object, partial: bool) -> int:
+    """The exit code of a reading: nothing found is no answer where some provider failed."""
+    return OK if found else FAILED if partial else NOTHING
 
 
 def record_json(record: MemoryRecord) -> dict[str, Any]:

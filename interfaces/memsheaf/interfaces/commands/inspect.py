@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memsheaf.interfaces.common import FAILED, OK, PARTIAL, json_option, outcome_json
+from memsheaf.interfaces.common import OK, json_option, outcome_json
 from memsheaf.interfaces.terminal import safe, say, say_json, table
 from memsheaf.stack.config import load_config
 from memsheaf.stack.registry import GROUPS, Plugin, Registry
@@ -52,10 +52,7 @@ def providers(as_json: bool) -> int:
         table(mounted)
         say()
         table([_plugin(group, plugin) for group, plugin in plugins])
-    healthy = [check.ok for check in checks]
-    if healthy and not any(healthy):
-        return FAILED
-    return OK if all(healthy) else PARTIAL
+    return OK
 
 
 @click.command()

@@ -12,7 +12,7 @@ from memsheaf.interfaces.common import (
     FAILED,
     NOTHING,
     OK,
-    PARTIAL,
+    code_of,
     filters_of,
     json_option,
     opened,
@@ -73,7 +73,7 @@ def remember(
         else:
             say(f"remembered {safe(receipt.id)}  ({safe(str(memory.scope))})")
             show_outcomes(receipt.outcomes)
-    return PARTIAL if receipt.partial else OK
+    return OK
 
 
 @click.command()
@@ -128,9 +128,7 @@ def recall(
                 wider = f"{result.wider.count} in the wider scope {result.wider.scope}"
                 say(safe(wider))
             show_outcomes(result.outcomes)
-    if not result:
-        return FAILED if result.partial else NOTHING
-    return PARTIAL if result.partial else OK
+    return code_of(result, result.partial)
 
 
 @click.command()
@@ -192,9 +190,7 @@ def list_(
             if page.next:
                 say(f"more: --after {safe(page.next)}", dim=True)
             show_outcomes(page.outcomes)
-    if not page:
-        return FAILED if page.partial else NOTHING
-    return PARTIAL if page.partial else OK
+    return code_of(page, page.partial)
 
 
 @click.command()
@@ -238,7 +234,7 @@ def update(
         else:
             say(f"updated {safe(receipt.id)}  ({safe(str(memory.scope))})")
             show_outcomes(receipt.outcomes)
-    return PARTIAL if receipt.partial else OK
+    return OK
 
 
 @click.command()
@@ -270,11 +266,9 @@ def forget(record_id: str, as_json: bool, **owner: Any) -> int:
                 sure = "and seen no more" if report.verified else "but not verified everywhere"
                 say(f"forgotten {safe(report.id)}, {sure}")
             show_outcomes((*report.outcomes, *report.checks))
-    if report.remaining:
-        return FAILED
-    if not report.forgotten:
-        return FAILED if report.partial else NOTHING
-    return OK if report.verified and not report.partial else PARTIAL
+    if report.forgotten:  # whoever relies on 0 wants it gone everywhere
+        return OK if report.verified and not report.partial else FAILED
+    return FAILED if report.remaining or report.partial else NOTHING
 
 
 def _metadata(pairs: tuple[str, ...]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from memsheaf.interfaces.common import (
     FAILED,
     NOTHING,
     OK,
-    PARTIAL,
     json_option,
     opened,
     scope_options,
@@ -88,9 +87,7 @@ def import_(source: Path, as_json: bool, **owner: Any) -> int:
             say(f"  line {line}: {safe(reason)}", error=True)
         if len(report.refused) > _SHOWN:
             say(f"  and {len(report.refused) - _SHOWN} more", error=True)
-    if report.refused and not report.imported:
-        return FAILED
-    return PARTIAL if report.refused or report.partial else OK
+    return FAILED if report.refused else OK
 
 
 def _create(path: Path, force: bool) -> BinaryIO:
