@@ -369,6 +369,8 @@ def test_a_zone_that_does_not_know_its_offset_is_no_zone() -> None:
         def utcoffset(self, moment: datetime | None) -> None:
             return None
 
+        tzname = dst = utcoffset
+
     naive = datetime(2026, 3, 1, 9)
     assert parse_time(naive.replace(tzinfo=Unknown())) == naive.replace(tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from .contract import PROJECT, ProviderSpec
 from .delivery import Delivery, DirectDelivery
 from .errors import ClosedError, InvalidQuery, Refused, ScopeError
 from .fanout import Accepted, Answer, FanOut, Request, reason_of
-from .mount import Down, Mount, Mounted, mount_all
+from .mount import Down, Mount, Mounted, listen, mount_all
 from .native_ids import NativeIds
 from .results import Operation, Outcome, Status
 from .scope import Scope
@@ -40,9 +40,7 @@ class Core:
         self.manager = pluggy.PluginManager(PROJECT)
         self.manager.add_hookspecs(ProviderSpec)
         self.mounted = mount_all(self.manager, list(providers))
-        for plugin in plugins:
-            self.manager.register(plugin)
-        self.manager.check_pending()
+        listen(self.manager, plugins)
         self.fanout = FanOut(settings.workers, settings.breaker_failures, settings.breaker_pause)
         self.delivery: Delivery = DirectDelivery(
             self.fanout, settings.write_timeout, settings.write_deadline
@@ -85,14 +83,20 @@ class Core:
         self.manager.unregister(name=mounted.name)
         return mount_all(self.manager, [wanted])[0]
 
-    def read(self, operation: Operation, requests: Sequence[Request]) -> list[Answer]:
-        """Fan a read out under the read limits."""
+    def read(
+        self, operation: Operation, requests: Sequence[Request], until: float | None = None
+    ) -> list[Answer]:
+        """Fan a read out under the read limits; `until` is an earlier read's deadline."""
         return self.fanout.run(
             operation,
             requests,
             timeout=self.settings.read_timeout,
-            deadline=time.monotonic() + self.settings.read_deadline,
+            deadline=self.read_deadline() if until is None else until,
         )
+
+    def read_deadline(self) -> float:
+        """When a read that starts now has to end, by `time.monotonic`."""
+        return time.monotonic() + self.settings.read_deadline
 
     def request(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 
 from .breaker import Breaker
 from .errors import MemsheafError, ProviderError
-from .mount import Mounted
+from .mount import Mounted, NotConcerned
 from .results import Operation, Outcome, Status
 from .workers import Call, LoopThread, Workers
 
@@ -176,7 +176,10 @@ class FanOut:
         if mounted.down is not None:
             return _answer(request, operation, Status.FAILED, f"down: {mounted.down}")
         if request.skip is not None or request.hook is None:
-            return _answer(request, operation, Status.SKIPPED, request.skip)
+            skipped = _answer(request, operation, Status.SKIPPED, request.skip)
+            if isinstance(request.skip, NotConcerned):
+                return replace(skipped, outcome=replace(skipped.outcome, concerned=False))
+            return skipped
         refused = self._runner(mounted.name).breaker(operation).refuses()
         if refused is not None:
             return _answer(request, operation, Status.SKIPPED, refused)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from .errors import InvalidQuery
 from .fusion import DEMOTION, normalise
 from .records import MemoryRecord
 from .relevance import Bm25Reranker, Reranker, lexical_relevance
@@ -61,8 +62,16 @@ class _Group:
 
 
 def resolve_reranker(rerank: str | Reranker | None) -> Reranker | None:
-    """The reranker of a name; a function is taken as it is."""
-    return Bm25Reranker() if rerank == "bm25" else rerank if callable(rerank) else None
+    """The reranker of a name; a function is taken as it is.
+
+    Raises:
+        InvalidQuery: No reranker has that name.
+    """
+    if rerank is None or callable(rerank):
+        return rerank
+    if rerank != "bm25":
+        raise InvalidQuery('rerank must be "bm25" or a function')
+    return Bm25Reranker()
 
 
 def merge(

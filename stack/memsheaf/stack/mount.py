@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -21,6 +21,8 @@ __all__ = [
     "Mode",
     "Mount",
     "Mounted",
+    "NotConcerned",
+    "listen",
     "mount_all",
     "pinned",
     "read_only",
@@ -82,6 +84,12 @@ class Mount:
     weight: float = 1.0
     timeout: float | None = None
     scope: Scope | None = None
+
+
+class NotConcerned(str):
+    """Why a provider is not asked, where its answer could hold nothing: nothing is missing."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +162,7 @@ class Mounted:
             held = self.pinned.set_fields()
             other = [f for f, value in asked.items() if f in held and held[f] != value]
             if other:
-                return f"it holds another {' and '.join(other)}"
+                return NotConcerned(f"it holds another {' and '.join(other)}")
         pinned = self.pinned.set_fields() if self.pinned is not None else {}
         known = self.scope_fields | self.returned_scope_fields | pinned.keys()
         unknown = [f for f in asked if f not in known]
@@ -165,7 +173,7 @@ class Mounted:
     def cannot_hold(self, owner: Scope) -> str | None:
         """Why a record of this scope is not sent to it, or None."""
         if self.pinned is not None and not self.pinned.matches(owner):
-            return f"it is pinned to {self.pinned}"
+            return NotConcerned(f"it is pinned to {self.pinned}")
         return None
 
 
@@ -200,6 +208,28 @@ def mount_all(manager: pluggy.PluginManager, providers: list[object]) -> list[Mo
             manager.unregister(name=mounted.name)
         raise
     return done
+
+
+def listen(manager: pluggy.PluginManager, plugins: Iterable[object]) -> None:
+    """Register plugins that implement events only.
+
+    Raises:
+        RegistrationError: A class, no event hook at all, or the hook of a provider.
+    """
+    for plugin in plugins:
+        name = type(plugin).__name__.lower()
+        if inspect.isclass(plugin):
+            raise RegistrationError(f"{plugin.__name__}: a class was given; give an instance")
+        try:
+            manager.register(plugin)
+            manager.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            raise RegistrationError(f"{name}: {error}") from error
+        hooks = {caller.name for caller in manager.get_hookcallers(plugin) or ()}
+        foreign = sorted(hook for hook in hooks if not hook.startswith(("before_", "after_")))
+        if foreign or not hooks:
+            what = f"{', '.join(foreign)} would never be called" if foreign else "no event hooks"
+            raise RegistrationError(f"{name}: {what}; a provider is given as a provider")
 
 
 def _mount(manager: pluggy.PluginManager, wanted: Mount, taken: set[str]) -> Mounted:

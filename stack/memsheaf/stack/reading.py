@@ -15,7 +15,7 @@ from .fanout import Accepted, Answer
 from .filters import Filter
 from .hits import accept_hits, accept_record, accept_records
 from .merge import Listing, merge, merge_recent, resolve_reranker
-from .mount import Mounted
+from .mount import Mounted, NotConcerned
 from .records import MemoryRecord
 from .relevance import Reranker
 from .results import Hit, Operation, Outcome, Page, SearchResult, WiderScope
@@ -59,9 +59,14 @@ class Reader:
         if wanted == 0:
             return SearchResult((), (), notes)
         chosen = resolve_reranker(core.settings.rerank if rerank is None else rerank)
-        hits, outcomes = self._ranked(operation, query, asked_scope, wanted, conditions, chosen)
+        until = core.read_deadline()
+        hits, answers = self._ranked(
+            operation, query, asked_scope, wanted, conditions, chosen, until
+        )
+        outcomes = tuple(a.outcome for a in answers)
         hits = [hit for hit in hits if (hit.relevance or 0.0) >= min_relevance]
-        wider = None if hits else self._wider(query, asked_scope, conditions)
+        reached = [a.request.mounted for a in answers if a.outcome.ok or not a.outcome.concerned]
+        wider = None if hits else self._wider(query, asked_scope, conditions, reached, until)
         result = SearchResult(tuple(hits[:wanted]), outcomes, notes, wider)
         told = core.tell("after_search", text=query, scope=asked_scope, result=result)
         return replace(result, outcomes=outcomes + told) if told else result
@@ -116,10 +121,14 @@ class Reader:
         conditions = Filter.of(filters)
         place = read_cursor(after) if after is not None else None
         found: dict[str, MemoryRecord] = {}
-        outcomes: tuple[Outcome, ...] = ()
+        outcomes: dict[str, Outcome] = {}
         more = wanted > 0
         while more and len(found) < wanted:
-            batch, horizon, outcomes = self._page(asked_scope, wanted, place, order, conditions)
+            batch, horizon, told = self._page(asked_scope, wanted, place, order, conditions)
+            for outcome in told:  # what one round missed the next does not make good
+                held = outcomes.get(outcome.provider)
+                if held is None or held.complete:
+                    outcomes[outcome.provider] = outcome
             found.update(batch)
             more, place = horizon is not None, horizon
         records = sorted(found.values(), key=_position, reverse=order == "newest")
@@ -127,7 +136,8 @@ class Reader:
         last = place if more and len(records) <= wanted else None
         if len(records) > wanted:
             last = _position(cut[-1])
-        return Page(tuple(cut), write_cursor(last) if last is not None else None, outcomes)
+        end = write_cursor(last) if last is not None else None
+        return Page(tuple(cut), end, tuple(outcomes.values()))
 
     def _page(
         self,
@@ -139,12 +149,13 @@ class Reader:
     ) -> tuple[dict[str, MemoryRecord], tuple[datetime, str] | None, tuple[Outcome, ...]]:
         """One round: records up to the place that every provider has been read to."""
         core = self._core
+        no_list = NotConcerned("it has no list")
         requests = [
             core.request(
                 m,
                 "list",
                 accept_records(m, scope, filters, limit),
-                m.cannot_answer(scope),
+                m.cannot_answer(scope) if m.has("list") or m.down else no_list,
                 scope=scope,
                 limit=limit,
                 after=write_cursor(place) if place else None,
@@ -152,7 +163,7 @@ class Reader:
                 filters=filters,
             )
             for m in core.mounted
-            if m.mode.reads and (m.has("list") or m.down)
+            if m.mode.reads
         ]
         answers = core.read("list", requests)
         values = [a.value for a in answers if a.value is not None]
@@ -210,6 +221,7 @@ class Reader:
         scope: Scope,
         limit: int,
         filters: Filter | None,
+        until: float,
     ) -> builtins.list[Answer]:
         """Ask providers for hits; each answer's value is ``(hits, was_full)``."""
         core = self._core
@@ -228,6 +240,7 @@ class Reader:
                 )
                 for m in mounted
             ],
+            until,
         )
 
     def _ranked(
@@ -238,21 +251,22 @@ class Reader:
         limit: int,
         filters: Filter | None,
         rerank: Reranker | None,
-    ) -> tuple[builtins.list[Hit], tuple[Outcome, ...]]:
+        until: float,
+    ) -> tuple[builtins.list[Hit], builtins.list[Answer]]:
         settings = self._core.settings
         readers = [m for m in self._core.mounted if m.mode.reads]
         asked = max(limit, min(settings.overfetch * limit, settings.overfetch_cap))
-        answers = self.listings(operation, readers, text, scope, asked, filters)
+        answers = self.listings(operation, readers, text, scope, asked, filters, until)
         hits = self._merge(text, answers, rerank)
         full = [n for n, a in enumerate(answers) if a.value is not None and a.value[1]]
         if len(hits) < limit and full:
             again = [readers[n] for n in full]
-            second = self.listings(operation, again, text, scope, asked * 2, filters)
+            second = self.listings(operation, again, text, scope, asked * 2, filters, until)
             for n, answer in zip(full, second, strict=True):
                 if answer.outcome.ok:
                     answers[n] = answer
             hits = self._merge(text, answers, rerank)
-        return hits, tuple(a.outcome for a in answers)
+        return hits, answers
 
     def _merge(
         self, text: str, answers: Sequence[Answer], rerank: Reranker | None
@@ -278,16 +292,22 @@ class Reader:
     def _alias(self, provider: str, hit: Hit) -> str | None:
         return self._core.native.ours(provider, hit.native_ids or (hit.record.id,))
 
-    def _wider(self, text: str, scope: Scope, filters: Filter | None) -> WiderScope | None:
+    def _wider(
+        self,
+        text: str,
+        scope: Scope,
+        filters: Filter | None,
+        readers: Sequence[Mounted],
+        until: float,
+    ) -> WiderScope | None:
         """How many matches the user's whole memory holds, where a narrower scope holds none."""
         if scope.is_everyone or scope.user_id is None:
             return None
         wider = scope.preset("user")
         if wider == scope:
             return None
-        readers = [m for m in self._core.mounted if m.mode.reads]
         most = self._core.settings.overfetch_cap
-        answers = self.listings("search", readers, text, wider, most, filters)
+        answers = self.listings("search", readers, text, wider, most, filters, until)
         count = len(self._merge(text, answers, None))
         return WiderScope(wider, count) if count else None
 

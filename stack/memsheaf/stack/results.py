@@ -67,6 +67,8 @@ class Outcome:
         notes: What the stack did about an answer that was accepted, for instance dropped hits.
         partial: Whether the provider is itself a stack and some of its parts did not answer.
         error: The provider's own exception, for debugging; its message may hold memory text.
+        concerned: False where the provider was skipped and nothing is missing by that, for
+            instance because it is pinned to another scope.
     """
 
     provider: str
@@ -78,6 +80,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     partial: bool = False
     error: BaseException | None = field(default=None, repr=False, compare=False)
+    concerned: bool = True
 
     @property
     def ok(self) -> bool:
@@ -86,8 +89,8 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of this provider's answer is missing."""
-        return self.ok and not self.partial
+        """Whether nothing of this provider's answer is missing; a listener's failure is none."""
+        return (self.ok and not self.partial) or not self.concerned or self.operation == "event"
 
     def __str__(self) -> str:
         """For instance ``notes: timed out after 2 s``."""

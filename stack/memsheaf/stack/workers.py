@@ -107,6 +107,8 @@ class Workers:
         with self._ready:
             if self._closed:
                 raise RuntimeError(f"{self._name} is closed")
+            while self._queue and self._queue[0].state == "dropped":
+                self._queue.popleft()  # while every thread hangs nobody else takes them out
             self._queue.append(call)
             if self._idle >= len(self._queue):
                 self._ready.notify()
