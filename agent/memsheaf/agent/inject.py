@@ -40,7 +40,9 @@ __all__ = [
 
 MIN_RELEVANCE = 0.3
 """Memories whose text matches the user's words less than this stay out."""
-# A first choice, to be tuned on data: about a third of a sentence's weight in rare words.
+# To be tuned on data. First look, `local`, 5 hits, 319 LoCoMo questions: a right turn is in the block
+# for .57 of them (.62 without a threshold), 43 % of another conversation's questions get a block
+# (97 %). Long messages match less, and lose more.
 
 
 @dataclass(frozen=True, slots=True)
