@@ -133,11 +133,12 @@ def inject(
         return Injection(unchanged, outcomes=(_refusal(error),))
     contexts = stack.user_context(wanted, asked)
     block = build_block(recalled.hits, contexts, chosen_id, max_characters)
+    outcomes = recalled.outcomes + contexts.outcomes
     if block is None:
-        return Injection(unchanged, outcomes=recalled.outcomes)
+        return Injection(unchanged, outcomes=outcomes)
     sent = [*messages[:place], with_block(messages[place], block.text), *messages[place + 1 :]]
     told = stack.tell("after_inject", messages=list(sent), scope=asked)
-    return Injection(sent, block.text, chosen_id, block.hits, recalled.outcomes + told)
+    return Injection(sent, block.text, chosen_id, block.hits, outcomes + told)
 
 
 def inject_system(

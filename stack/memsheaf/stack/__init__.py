@@ -38,6 +38,7 @@ from .records import CONTENT_LIMIT, MemoryRecord, Origin, new_id
 from .registry import Plugin, ProviderContext, ProviderFactory, Registry
 from .relevance import Bm25Reranker, lexical_relevance
 from .results import (
+    Blocks,
     Explanation,
     ForgetReport,
     Hit,
@@ -59,6 +60,7 @@ __all__ = [
     "CONTENT_LIMIT",
     "SCOPE_FIELDS",
     "AsyncMemoryStack",
+    "Blocks",
     "Bm25Reranker",
     "ClosedError",
     "Config",

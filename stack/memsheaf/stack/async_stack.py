@@ -16,7 +16,7 @@ from .filters import Filter
 from .memory_stack import MemoryStack
 from .records import MemoryRecord
 from .relevance import Reranker
-from .results import ForgetReport, ImportReport, Outcome, Page, Receipt, SearchResult
+from .results import Blocks, ForgetReport, ImportReport, Outcome, Page, Receipt, SearchResult
 from .scope import Scope
 from .workers import Call, Workers
 
@@ -133,13 +133,11 @@ class AsyncMemoryStack:
         """See `MemoryStack.touch`."""
         return await self._call(lambda: self._stack.touch(record_ids, scope))
 
-    async def system_prompt(self, scope: Scope | None = None) -> tuple[tuple[str, str], ...]:
+    async def system_prompt(self, scope: Scope | None = None) -> Blocks:
         """See `MemoryStack.system_prompt`."""
         return await self._call(lambda: self._stack.system_prompt(scope))
 
-    async def user_context(
-        self, text: str = "", scope: Scope | None = None
-    ) -> tuple[tuple[str, str], ...]:
+    async def user_context(self, text: str = "", scope: Scope | None = None) -> Blocks:
         """See `MemoryStack.user_context`."""
         return await self._call(lambda: self._stack.user_context(text, scope))
 

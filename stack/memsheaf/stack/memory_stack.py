@@ -18,7 +18,7 @@ from .mount import Down, Mounted
 from .reading import Reader
 from .records import MemoryRecord
 from .relevance import Reranker
-from .results import ForgetReport, ImportReport, Outcome, Page, Receipt, SearchResult
+from .results import Blocks, ForgetReport, ImportReport, Outcome, Page, Receipt, SearchResult
 from .scope import Scope
 from .settings import StackSettings
 from .transfer import export_lines, import_lines
@@ -246,15 +246,13 @@ class MemoryStack:
         """Count one deliberate recall of each memory, in one write per provider."""
         return self._writer.touch(record_ids, scope)
 
-    def system_prompt(self, scope: Scope | None = None) -> tuple[tuple[str, str], ...]:
-        """The providers' static texts, as (provider, text), the same bytes from turn to turn."""
-        return self._reader.blocks("build_system_prompt", scope, "")[0]
+    def system_prompt(self, scope: Scope | None = None) -> Blocks:
+        """The providers' static texts, the same bytes from turn to turn."""
+        return self._reader.blocks("build_system_prompt", scope, "")
 
-    def user_context(
-        self, text: str = "", scope: Scope | None = None
-    ) -> tuple[tuple[str, str], ...]:
-        """The providers' blocks for the last user message, as (provider, text)."""
-        return self._reader.blocks("build_user_context", scope, text)[0]
+    def user_context(self, text: str = "", scope: Scope | None = None) -> Blocks:
+        """The providers' blocks for the last user message."""
+        return self._reader.blocks("build_user_context", scope, text)
 
     def export(self, scope: Scope | None = None) -> Iterator[str]:
         """All records of a scope as lines of JSON, a header line first.

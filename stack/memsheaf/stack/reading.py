@@ -18,7 +18,7 @@ from .merge import Listing, merge, merge_recent, resolve_reranker
 from .mount import Mounted, NotConcerned
 from .records import MemoryRecord
 from .relevance import Reranker
-from .results import Hit, Operation, Outcome, Page, SearchResult, WiderScope
+from .results import Blocks, Hit, Operation, Outcome, Page, SearchResult, WiderScope
 from .scope import Scope
 from .text import clean
 
@@ -187,10 +187,8 @@ class Reader:
             horizon = None  # a provider that ignores the cursor must not hold us for ever
         return batch, horizon, tuple(a.outcome for a in answers)
 
-    def blocks(
-        self, operation: Operation, scope: Scope | None, text: str
-    ) -> tuple[tuple[tuple[str, str], ...], tuple[Outcome, ...]]:
-        """The providers' blocks of a context hook, as (provider, text), in configured order."""
+    def blocks(self, operation: Operation, scope: Scope | None, text: str) -> Blocks:
+        """The providers' texts of a context hook."""
         core = self._core
         core.ensure_open()
         asked = core.scope(scope)
@@ -203,7 +201,7 @@ class Reader:
         ]
         answers = core.read(operation, requests)
         blocks = tuple((a.outcome.provider, a.value) for a in answers if a.value is not None)
-        return blocks, tuple(a.outcome for a in answers)
+        return Blocks(blocks, tuple(a.outcome for a in answers))
 
     def _query(self, text: object) -> tuple[str, tuple[str, ...]]:
         if not isinstance(text, str):

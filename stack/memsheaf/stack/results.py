@@ -11,6 +11,7 @@ from .records import MemoryRecord
 from .scope import Scope
 
 __all__ = [
+    "Blocks",
     "Explanation",
     "ForgetReport",
     "Hit",
@@ -296,6 +297,29 @@ class Page(Sequence[MemoryRecord]):
     def __getitem__(self, index: slice) -> tuple[MemoryRecord, ...]: ...
     def __getitem__(self, index: int | slice) -> MemoryRecord | tuple[MemoryRecord, ...]:
         return self.records[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(Sequence[tuple[str, str]]):
+    """The providers' texts for a prompt, as (provider, text), in configured order."""
+
+    texts: tuple[tuple[str, str], ...]
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        """Whether some provider's text is missing."""
+        return any(not o.complete for o in self.outcomes)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[str, str], ...]: ...
+    def __getitem__(self, index: int | slice) -> tuple[str, str] | tuple[tuple[str, str], ...]:
+        return self.texts[index]
 
 
 @dataclass(frozen=True, slots=True)
