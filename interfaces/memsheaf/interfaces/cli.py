@@ -26,6 +26,7 @@ COMMANDS = {
     "export": ("transfer", "Write memories as JSON lines."),
     "import": ("transfer", "Read memories from JSON lines."),
     "providers": ("inspect", "List providers and plugins with their health."),
+    "doctor": ("inspect", "Try every provider, and say what to do."),
     "config": ("inspect", "Show the effective configuration with origins."),
     "init": ("setup", "Write a commented memsheaf.toml."),
     "trust": ("setup", "Let a project's configuration count."),

@@ -34,7 +34,7 @@ def export(output: Path | None, force: bool, as_json: bool, **owner: Any) -> int
     """Write memories as JSON lines, to standard output or a file."""
     if as_json and output is None:
         raise click.UsageError("--json tells about a file; give --output")
-    count = 0
+    count = -1  # the first line is a header
     with opened(**owner) as memory:
         stream = sys.stdout.buffer if output is None else _create(output, force)
         try:
@@ -50,6 +50,7 @@ def export(output: Path | None, force: bool, as_json: bool, **owner: Any) -> int
         finally:
             if output is not None:
                 stream.close()
+        count = max(count, 0)
         if as_json:
             say_json({"exported": count, "file": str(output)})
         else:
