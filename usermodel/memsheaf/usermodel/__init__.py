@@ -1,1 +1,0 @@
-"""memsheaf.usermodel."""
