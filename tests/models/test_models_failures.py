@@ -478,6 +478,15 @@ def test_wrong_calls_send_nothing(
         OpenAICompatible("http://localhost", "")
 
 
+@pytest.mark.parametrize("wrong", [{"verify": "/no/such/bundle.pem"}, {"proxy": "gopher://x"}])
+def test_settings_that_no_client_can_have(settings: HttpSettings, wrong: Any) -> None:
+    with OpenAICompatible("http://x", "m", settings=replace(settings, **wrong)) as model:
+        with pytest.raises(BadRequest, match="HttpSettings"):
+            model.complete(HI)
+        with pytest.raises(BadRequest, match="HttpSettings"):
+            asyncio.run(model.acomplete(HI))
+
+
 def test_the_environment_is_not_read(
     server: Server, model: OpenAICompatible, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:

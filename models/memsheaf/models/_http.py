@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -101,14 +102,22 @@ def checked_key(api_key: str | None) -> str:
 def make_client(settings: HttpSettings) -> httpx.AsyncClient:
     """A client that ignores the environment and follows no redirect (it would carry the key)."""
     lib = library("httpx")
-    client: httpx.AsyncClient = lib.AsyncClient(
-        timeout=lib.Timeout(None, connect=settings.connect_timeout),
-        verify=settings.verify,
-        proxy=settings.proxy,
-        trust_env=False,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "identity"},
-    )
+    try:
+        verify = (
+            ssl.create_default_context(cafile=settings.verify)
+            if isinstance(settings.verify, str)
+            else settings.verify
+        )
+        client: httpx.AsyncClient = lib.AsyncClient(
+            timeout=lib.Timeout(None, connect=settings.connect_timeout),
+            verify=verify,
+            proxy=settings.proxy,
+            trust_env=False,
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+        )
+    except (OSError, ValueError, lib.InvalidURL) as error:
+        raise BadRequest("HttpSettings: proxy is no URL or verify is no CA bundle") from error
     return client
 
 
