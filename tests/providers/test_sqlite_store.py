@@ -343,7 +343,7 @@ def test_a_later_format_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "memory.db")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StoreCorrupt, match="format 99"):
+    with pytest.raises(ProviderUnavailable, match="format 99"):
         SqliteStore(tmp_path / "memory.db")
 
 

@@ -2,7 +2,7 @@
 
 The words that FTS5's unicode61 makes of a text lie in the columns ``content`` and ``tags``, where
 porter stems them. Terms of our analyzer that it cannot make (``krt-512``, ``c++``, pairs of
-Japanese characters) lie hashed in ``terms``, and the owner's scope, hashed, in ``scope``.
+Japanese characters) lie in ``terms``, hashed into a word, and the owner's scope in ``scope``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from memsheaf.index import get_analyzer
-from memsheaf.stack import SCOPE_FIELDS, MemoryRecord, Scope
+from memsheaf.index import content_words, get_analyzer
+from memsheaf.stack import MemoryRecord, Scope
 
 __all__ = ["indexed", "owned_by", "query_units"]
 
@@ -33,7 +33,7 @@ def indexed(record: MemoryRecord) -> tuple[str, str, str, str]:
     content, tags = _words(record.content), _words(" ".join(record.tags))
     made = {*content, *tags}
     extra = [
-        _hashed("x", term)
+        _token(surface, term)
         for surface, term in _surfaces(f"{record.content}\n{' '.join(record.tags)}")
         if surface not in made
     ]
@@ -42,12 +42,10 @@ def indexed(record: MemoryRecord) -> tuple[str, str, str, str]:
 
 
 def query_units(text: str) -> list[str]:
-    """An FTS5 expression for each distinct term of a query, rank by rank of its appearance."""
+    """An FTS5 expression for each distinct term of a query, in the order of appearance."""
     units: dict[str, str] = {}
-    for surface, term in _surfaces(text):
-        extra = f'terms : "{_hashed("x", term)}"'
-        plain = _WORD.fullmatch(surface)
-        units.setdefault(term, f'({{content tags}} : "{surface}" OR {extra})' if plain else extra)
+    for surface, term in _surfaces(content_words(text)):
+        units.setdefault(term, f'{{content tags terms}} : "{_token(surface, term)}"')
         if len(units) == _MOST_UNITS:
             break
     return list(units.values())
@@ -74,6 +72,11 @@ def _surfaces(text: str) -> Iterator[tuple[str, str]]:
     """Each term before and after stemming."""
     for token in _PLAIN.tokenize(text):
         yield from zip(_PLAIN.expand(token), _STEMMED.expand(token), strict=True)
+
+
+def _token(surface: str, term: str) -> str:
+    """How the index writes a term: an ASCII word as it is, for porter to stem, others hashed."""
+    return surface if _WORD.fullmatch(surface) else _hashed("x", term)
 
 
 def _hashed(mark: str, text: str) -> str:
