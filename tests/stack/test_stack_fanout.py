@@ -98,8 +98,11 @@ def test_bc_087_seven_backends(gate: threading.Event) -> None:
             yield hits[n % 60]
 
     def slow(content: str) -> Callable[[], list[Hit]]:
-        found = [Hit(record(content), 1.0)]
-        return lambda: (time.sleep(0.01), found)[1]
+        def answer() -> list[Hit]:
+            time.sleep(0.01)
+            return [Hit(record(content), 1.0)]
+
+        return answer
 
     answers: dict[str, Callable[[], Any]] = {
         "A": slow("x of a"),
@@ -132,15 +135,15 @@ def test_a_hanging_provider_keeps_four_threads_and_no_calls_over_1000_calls(
     shelf: Make, gate: threading.Event
 ) -> None:
     bad = shelf("hangs", before=lambda hook: gate.wait(60))
-    settings = {"read_timeout": 0.002, "breaker_failures": 100_000}
+    settings: dict[str, Any] = {"read_timeout": 0.002, "breaker_failures": 100_000}
     with MemoryStack([bad, shelf("good")], scope=MIRA, **settings) as stack:
         statuses = [by_name(stack.search("tea").outcomes)["hangs"].status for _ in range(1_000)]
         assert threads_of("hangs") <= 4
         gc.collect()
         assert sum(isinstance(thing, Call) for thing in gc.get_objects()) < 50
-        assert statuses[:4] == [Status.TIMED_OUT] * 4
-        assert set(statuses[4:]) == {Status.BUSY}
-        assert bad.calls == ["search"] * 4
+        assert set(statuses) == {Status.TIMED_OUT, Status.BUSY}
+        assert set(statuses[500:]) == {Status.BUSY}
+        assert len(bad.calls) == statuses.count(Status.TIMED_OUT) == 4
         assert len(stack.search("tea").outcomes) == 2
 
 

@@ -86,6 +86,8 @@ class Filter(BaseModel):
         """
         if value is None:
             return None
+        if not isinstance(value, Filter | Mapping):
+            raise InvalidQuery(f"filter: must be a Filter or a mapping, not {type(value).__name__}")
         made = value if isinstance(value, Filter) else cls.make(**value)
         return None if made == _NO_CONDITION else made
 

@@ -11,7 +11,7 @@ from .errors import MemsheafError, NotFound, ProviderError, UsageError
 from .fanout import mark_partial
 from .filters import Filter
 from .records import MemoryRecord
-from .results import Hit, Outcome, SearchResult
+from .results import Blocks, Hit, Outcome, SearchResult
 from .scope import SCOPE_FIELDS, Scope
 
 if TYPE_CHECKING:
@@ -103,17 +103,19 @@ class StackProvider:
     @hookimpl
     def touch(self, record_ids: Sequence[str], scope: Scope) -> int:
         """Count one recall of each in every inner provider."""
-        return max((o.count for o in self._stack.touch(record_ids, scope)), default=0)
+        outcomes = self._stack.touch(record_ids, scope)
+        _tell(outcomes)
+        return max((o.count for o in outcomes), default=0)
 
     @hookimpl
     def build_system_prompt(self, scope: Scope) -> str | None:
         """The inner providers' static texts, joined."""
-        return "\n\n".join(text for _, text in self._stack.system_prompt(scope)) or None
+        return _joined(self._stack.system_prompt(scope))
 
     @hookimpl
     def build_user_context(self, scope: Scope, text: str) -> str | None:
         """The inner providers' blocks, joined."""
-        return "\n\n".join(block for _, block in self._stack.user_context(text, scope)) or None
+        return _joined(self._stack.user_context(text, scope))
 
     @hookimpl
     def check(self) -> str | None:
@@ -137,6 +139,11 @@ def _answered(result: SearchResult) -> Sequence[Hit]:
         raise ProviderError("; ".join(map(str, result.outcomes)))
     _tell(result.outcomes)
     return result.hits
+
+
+def _joined(blocks: Blocks) -> str | None:
+    _tell(blocks.outcomes)
+    return "\n\n".join(text for _, text in blocks) or None
 
 
 def _tell(outcomes: Sequence[Outcome]) -> None:

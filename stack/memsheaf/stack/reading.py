@@ -51,8 +51,8 @@ class Reader:
         core.ensure_open()
         query, notes = self._query(text)
         wanted = check_count(limit, "limit", core.settings.search_limit, MOST)
-        if not 0 <= min_relevance <= 1:
-            raise InvalidQuery("min_relevance must be from 0 to 1")
+        if not (isinstance(min_relevance, int | float) and 0 <= min_relevance <= 1):
+            raise InvalidQuery("min_relevance must be a number from 0 to 1")
         asked_scope = core.scope(scope)
         conditions = Filter.of(filters)
         core.guard("before_search", text=query, scope=asked_scope)

@@ -1,0 +1,527 @@
+"""The verbs: what they say is what happened, in every provider and only within the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memsheaf.stack import (
+    Filter,
+    Hit,
+    IdUnavailable,
+    Incomplete,
+    InvalidQuery,
+    InvalidRecord,
+    MemoryRecord,
+    MemoryStack,
+    NotFound,
+    Scope,
+    ScopeError,
+    Status,
+    StoreFailed,
+    hookimpl,
+)
+
+MIRA, TOMAS = Scope(user_id="mira"), Scope(user_id="tomas")
+Make = Callable[..., Any]
+
+
+def fails(*hooks: str) -> Callable[[str], None]:
+    def before(hook: str) -> None:
+        if hook in hooks or not hooks:
+            raise OSError(5, "Input/output error")
+
+    return before
+
+
+def record(content: str = "tea at home", scope: Scope = MIRA, **fields: Any) -> MemoryRecord:
+    return MemoryRecord.make(content=content, scope=scope, **fields)
+
+
+# store
+
+
+def test_1b_14_and_15_store_and_forget_reach_every_provider(shelf: Make) -> None:
+    """Facts 14 and 15: store fans out, forget fans out."""
+    a, b = shelf("a"), shelf("b")
+    with MemoryStack([a, b], scope=MIRA) as stack:
+        made = stack.store("tea at home", tags=["Tea"])
+        assert [o.status for o in made.outcomes] == [Status.OK, Status.OK]
+        assert not made.partial
+        assert list(a.records) == list(b.records) == [made.id]
+        assert a.records[made.id].tags == ("tea",)
+        report = stack.forget(made.id)
+        assert report.forgotten
+        assert report.verified
+        assert report.deleted == (made.id,)
+        assert a.records == b.records == {}
+        assert len(stack.search("tea")) == 0
+
+
+def test_1b_7_8_10_11_12_search_through_a_stack(shelf: Make) -> None:
+    """Facts 7, 8, 10, 11 and 12. Differs by design: blank text goes by update, not by access."""
+    with MemoryStack([shelf("a"), shelf("b")], scope=MIRA) as stack:
+        texts = ("elixir genserver supervision tree", "elixir pattern matching pipes")
+        first, second = (stack.store(text) for text in texts)
+        stack.store("python asyncio event loop")
+        hits = stack.search("elixir supervision")
+        assert [hit.id for hit in hits] == [first.id, second.id]
+        other = stack.store("elixir supervision", scope=Scope(user_id="mira", agent_id="a2"))
+        mine = stack.search("elixir", Scope(user_id="mira", agent_id="a2"))
+        assert [hit.id for hit in mine] == [other.id]
+        assert stack.search("", limit=1)[0].id == other.id
+        assert stack.search(" \n", limit=9)[0].score == 0.0
+        assert stack.forget(other.id)
+        assert len(stack.search("elixir")) == 2
+        stack.store(first.record.changed({"content": "erlang ports"}))
+        assert [hit.id for hit in stack.search("elixir supervision")] == [second.id]
+        assert [hit.id for hit in stack.search("erlang")] == [first.id]
+
+
+def test_each_provider_gets_its_own_copy(updating_shelf: Make) -> None:
+    a, b = updating_shelf("a"), updating_shelf("b")
+    with MemoryStack([a, b], scope=MIRA) as stack:
+        made = stack.store("tea", metadata={"x": 1})
+        a.records[made.id].metadata.clear()
+        assert b.records[made.id].metadata == made.record.metadata == {"x": 1}
+        (many,) = stack.store_many(["coffee"], metadata={"x": 1})
+        a.records[many.id].metadata.clear()
+        assert b.records[many.id].metadata == {"x": 1}
+        changed = stack.update(made.id, {"metadata": {"y": 2}})
+        assert changed.record.metadata == {"y": 2}
+
+
+def test_store_fails_only_where_nobody_took_it(shelf: Make) -> None:
+    bad = shelf("bad", before=fails("store"))
+    with MemoryStack([bad, shelf("good")], scope=MIRA) as stack:
+        made = stack.store("tea")
+        assert made.stored
+        assert made.partial
+        assert [o.status.value for o in made.outcomes] == ["failed", "ok"]
+    with MemoryStack([shelf("a", before=fails()), shelf("b", before=fails())], scope=MIRA) as stack:
+        with pytest.raises(StoreFailed, match=r"a: OSError.*b: OSError") as caught:
+            stack.store("my insulin dose")
+        assert len(caught.value.outcomes) == 2
+        assert "insulin" not in str(caught.value)
+    with MemoryStack([], scope=MIRA) as stack, pytest.raises(StoreFailed, match="no provider"):
+        stack.store("tea")
+
+
+def test_bad_input_is_refused_before_anything_is_written(shelf: Make) -> None:
+    notes = shelf()
+    with MemoryStack([notes], scope=MIRA) as stack:
+        for content, fields, told in (
+            ("  ", {}, "blank"),
+            ("x" * 64_001, {}, "64000"),
+            ("x" * 10_000_000, {}, "content_limit"),
+            ("tea", {"importance": 7}, "importance"),
+            ("tea", {"importance": float("nan")}, "importance"),
+            ("tea", {"colour": "red"}, "colour"),
+            (7, {}, "content"),
+            (None, {}, "content"),
+            (record(), {"tags": ["a"]}, "fields are given beside a record"),
+        ):
+            with pytest.raises(InvalidRecord, match=told):
+                stack.store(content, **fields)  # type: ignore[arg-type]
+            with pytest.raises(InvalidRecord, match=told):
+                stack.store_many(["fine", content], **fields)  # type: ignore[list-item]
+        for scope in (Scope(), Scope.EVERYONE):
+            with pytest.raises(ScopeError):
+                stack.store("tea", scope=scope)
+        with pytest.raises(ScopeError, match="outside"):
+            stack.store(record(scope=TOMAS), scope=MIRA)
+        assert notes.records == {}
+        kept = stack.store("a\x00b \ud800").record
+        assert kept.content == "a\ufffdb \ufffd"
+        naive = stack.store("tea", created_at=datetime(2026, 1, 1, 9)).record
+        assert naive.created_at == datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+
+def test_store_many_tells_each_record_s_own_end(shelf: Make) -> None:
+    poison = record("poison")
+
+    class Picky(type(shelf())):  # type: ignore[misc]
+        @hookimpl
+        def store(self, record: MemoryRecord) -> None:
+            if record.content == "poison":
+                raise ValueError("will not take it")
+            super().store(record)
+
+    picky = Picky("picky")
+    with MemoryStack([picky], scope=MIRA) as stack:
+        receipts = stack.store_many(["tea", poison, "milk"])
+        assert [r.stored for r in receipts] == [True, False, True]
+        assert "picky: ValueError" in str(receipts[1].error)
+        assert receipts[0].error is None
+    with MemoryStack([picky, shelf("good")], scope=MIRA) as stack:
+        (both,) = stack.store_many([poison])
+        assert both.stored
+        assert both.partial
+        twins = [record("one", id="same"), record("two", id="same")]
+        with pytest.raises(InvalidRecord, match="same id"):
+            stack.store_many(twins)
+        with pytest.raises(InvalidRecord, match="record 1"):
+            stack.store_many(["fine", " "])
+        assert stack.store_many([]) == []
+
+
+def test_an_id_of_another_scope_cannot_be_used_and_that_is_all_one_learns(shelf: Make) -> None:
+    notes = shelf()
+    with MemoryStack([notes]) as stack:
+        taken = stack.store("tea", scope=TOMAS)
+        for call in (
+            lambda: stack.store("mine", scope=MIRA, id=taken.id),
+            lambda: stack.store(record("mine", id=taken.id)),
+            lambda: stack.store_many([record("mine", id=taken.id)]),
+            lambda: stack.store_many(["mine"], scope=MIRA, id=taken.id),
+        ):
+            with pytest.raises(IdUnavailable) as caught:
+                call()
+            assert "tomas" not in str(caught.value)
+            assert taken.id not in str(caught.value)
+        assert [r.content for r in notes.records.values()] == ["tea"]
+        assert stack.store("tea twice", scope=TOMAS, id=taken.id).stored
+
+
+# scope on each verb
+
+
+def test_bc_045_a_written_memory_is_found_with_the_scope_it_was_written_with(shelf: Make) -> None:
+    cook = Scope(user_id="lena", agent_id="cook")
+    with MemoryStack([shelf("a"), shelf("b")]) as stack:
+        stack.store("prefers metric units", scope=cook)
+        stack.store("prefers Celsius", scope=Scope(user_id="lena"))
+
+        def found(scope: Scope) -> set[str]:
+            return {hit.record.content for hit in stack.search("prefers", scope)}
+
+        assert found(cook) == {"prefers metric units"}
+        assert found(Scope(user_id="lena")) == {"prefers metric units", "prefers Celsius"}
+        assert found(Scope(user_id="lena", agent_id="other")) == set()
+        assert found(Scope(user_id="tomas", agent_id="cook")) == set()
+        empty = stack.search("prefers", Scope(user_id="lena", agent_id="other"))
+        assert empty.wider is not None
+        assert (empty.wider.scope, empty.wider.count) == (Scope(user_id="lena"), 2)
+        assert stack.search("prefers", Scope(user_id="tomas", agent_id="cook")).wider is None
+
+
+def test_every_verb_answers_not_found_for_another_s_id(shelf: Make) -> None:
+    notes = shelf()
+    with MemoryStack([notes]) as stack:
+        made = stack.store("tea", scope=TOMAS)
+        assert stack.get(made.id, MIRA) is None
+        with pytest.raises(NotFound):
+            stack.update(made.id, {"content": "mine"}, MIRA)
+        report = stack.forget(made.id, MIRA)
+        assert not report
+        assert report.deleted == ()
+        assert [o.count for o in stack.touch([made.id], MIRA)] == [0]
+        assert list(stack.list(MIRA)) == []
+        assert len(list(stack.export(MIRA))) == 1
+        assert notes.records[made.id] == made.record
+        assert stack.get(made.id, Scope.EVERYONE) == made.record
+
+
+def test_no_verb_goes_without_a_scope(shelf: Make) -> None:
+    with MemoryStack([shelf()]) as stack:
+        for scope in (None, Scope(), "mira"):
+            for call in (
+                lambda s: stack.store("tea", scope=s),
+                lambda s: stack.store_many(["tea"], scope=s),
+                lambda s: stack.search("tea", s),
+                lambda s: stack.prefetch("tea", s),
+                lambda s: stack.get("x", s),
+                lambda s: stack.list(s),
+                lambda s: stack.update("x", {"content": "y"}, s),
+                lambda s: stack.forget("x", s),
+                lambda s: stack.touch(["x"], s),
+                lambda s: list(stack.export(s)),
+                lambda s: stack.import_([], s),
+                lambda s: stack.user_context("", s),
+                lambda s: stack.system_prompt(s),
+            ):
+                with pytest.raises(ScopeError):
+                    call(scope)
+
+
+def test_bc_015_forgetting_one_user_s_memories_leaves_the_others(shelf: Make) -> None:
+    a, b = shelf("a"), shelf("b")
+    with MemoryStack([a, b]) as stack:
+        stack.store("plays cello", scope=MIRA)
+        stack.store("plays chess", scope=TOMAS)
+        stack.store("shared wifi name", scope=Scope(namespace="home"))
+        for found in stack.list(MIRA):
+            assert stack.forget(found.id, MIRA)
+        with pytest.raises(ScopeError):
+            stack.list(Scope())
+        for notes in (a, b):
+            assert {r.content for r in notes.records.values()} == {
+                "plays chess",
+                "shared wifi name",
+            }
+
+
+# update
+
+
+def test_bc_020_an_update_keeps_owner_times_and_metadata(shelf: Make, updating_shelf: Make) -> None:
+    lena = Scope(user_id="lena")
+    for stores in ([shelf("a")], [updating_shelf("a")], [shelf("a"), updating_shelf("b")]):
+        with MemoryStack(stores) as stack:
+            made = stack.store(
+                "allergic to walnuts", scope=lena, metadata={"source": "chat", "pinned": True}
+            ).record
+            receipt = stack.update(made.id, {"content": "allergic to walnuts and pecans"}, lena)
+            assert receipt.stored
+            assert not receipt.partial
+            for store in stores:
+                held = store.records[made.id]
+                assert held.content == "allergic to walnuts and pecans"
+                assert held.scope == lena
+                assert held.metadata == {"source": "chat", "pinned": True}
+                assert held.created_at == made.created_at
+                assert held.updated_at == receipt.record.updated_at > made.updated_at
+            assert len(stack.search("pecans", lena)) == 1
+            assert len(stack.search("pecans", MIRA)) == 0
+
+
+def test_an_update_reaches_a_replica_that_lacks_the_record(updating_shelf: Make) -> None:
+    full, empty = updating_shelf("full"), updating_shelf("empty")
+    with MemoryStack([full, empty], scope=MIRA) as stack:
+        made = stack.store("tea")
+        del empty.records[made.id]
+        receipt = stack.update(made.id, {"importance": 0.9})
+        assert [o.status.value for o in receipt.outcomes] == ["ok", "ok"]
+        assert empty.records[made.id].importance == 0.9
+        assert empty.records[made.id].content == "tea"
+
+
+def test_an_update_is_told_as_it_went(updating_shelf: Make) -> None:
+    sick: set[str] = set()
+
+    def before(hook: str) -> None:
+        if hook in sick:
+            raise OSError(5, "Input/output error")
+
+    stores = [updating_shelf("a", before=before), updating_shelf("b")]
+    with MemoryStack(stores, scope=MIRA) as stack:
+        made = stack.store("tea")
+        sick.add("update")
+        assert stack.update(made.id, {"content": "green tea"}).partial
+        newest = stack.get(made.id)
+        assert newest is not None
+        assert newest.content == "green tea"
+        wrong: list[dict[str, Any]] = [{"id": "x"}, {"scope": TOMAS}, {"importance": 2}]
+        for bad in wrong:
+            with pytest.raises(InvalidRecord):
+                stack.update(made.id, bad)
+        with pytest.raises(InvalidRecord, match="64000"):
+            stack.update(made.id, {"content": "x" * 64_001})
+        with pytest.raises(NotFound):
+            stack.update("nowhere", {"content": "x"})
+
+
+# get, list, touch
+
+
+def test_get_gives_the_newest_copy_and_says_when_it_cannot_know(shelf: Make) -> None:
+    old = record(id="same")
+    new = old.changed({"content": "tea at work"})
+    with MemoryStack([shelf("a", records=[old]), shelf("b", records=[new])], scope=MIRA) as stack:
+        assert stack.get("same") == new
+    bad = shelf("bad", before=fails())
+    with MemoryStack([bad, shelf("good", records=[old])], scope=MIRA) as stack:
+        assert stack.get("same") == old
+        with pytest.raises(Incomplete, match="bad") as caught:
+            stack.get("nowhere")
+        assert [o.provider for o in caught.value.outcomes] == ["bad", "good"]
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_pages_neither_overlap_nor_skip(shelf: Make, order: Any) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    made = [
+        record(f"number {n}", id=f"id{n:02}", created_at=start + timedelta(days=n // 3))
+        for n in range(40)
+    ]
+    stores = [shelf("a", records=made[:25]), shelf("b", records=made[15:])]
+    with MemoryStack(stores, scope=MIRA) as stack:
+        expected = sorted(made, key=lambda r: (r.created_at, r.id), reverse=order == "newest")
+        for limit in (1, 7, 39, 40, 41):
+            seen: list[MemoryRecord] = []
+            after = None
+            while True:
+                page = stack.list(limit=limit, after=after, order=order)
+                assert len(page) <= limit
+                seen.extend(page)
+                after = page.next
+                if after is None:
+                    break
+            assert seen == expected
+
+
+def test_a_page_that_misses_a_provider_says_so_even_where_it_recovers(shelf: Make) -> None:
+    calls: list[str] = []
+
+    def once(hook: str) -> None:
+        calls.append(hook)
+        if len(calls) == 1:
+            raise OSError(5, "Input/output error")
+
+    class Lossy(type(shelf())):  # type: ignore[misc]
+        """Its first page is full of records that the filter refuses."""
+
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    many = [record(f"n {n}", created_at=start + timedelta(days=n)) for n in range(9)]
+    flaky = shelf("flaky", before=once, records=[record("lost", kind="fact")])
+    with MemoryStack([flaky, Lossy("b", records=many)], scope=MIRA) as stack:
+        page = stack.list(limit=3, filters={"kinds": ["fact"]})
+        assert len(calls) > 1
+        assert page.partial
+
+
+def test_bc_048_limits_and_cursors_have_one_meaning(shelf: Make) -> None:
+    held = [record(f"tea {n}") for n in range(16)]
+    with MemoryStack([shelf("a", records=held), shelf("b", records=held)], scope=MIRA) as stack:
+        for limit, count in ((0, 0), (1, 1), (16, 16), (17, 16)):
+            assert len(stack.search("tea", limit=limit)) == count
+            assert len(stack.list(limit=limit)) == count
+            assert len(stack.search("", limit=limit)) == count
+        assert len(stack.search("tea")) == 10
+        assert len(stack.list()) == 16
+        for bad in (-1, 1_001, "5", 2.0, True):
+            with pytest.raises(InvalidQuery, match="limit"):
+                stack.search("tea", limit=bad)  # type: ignore[arg-type]
+            with pytest.raises(InvalidQuery, match="limit"):
+                stack.list(limit=bad)  # type: ignore[arg-type]
+        for cursor in ("-1", "nonsense", "[1, 2]", ""):
+            with pytest.raises(InvalidQuery, match="after"):
+                stack.list(after=cursor)
+        with pytest.raises(InvalidQuery, match="order"):
+            stack.list(order="sideways")  # type: ignore[arg-type]
+        for relevance in (-0.1, 1.1, float("nan"), "high"):
+            with pytest.raises(InvalidQuery, match="min_relevance"):
+                stack.search("tea", min_relevance=relevance)  # type: ignore[arg-type]
+        with pytest.raises(InvalidQuery, match="text"):
+            stack.search(None)  # type: ignore[arg-type]
+
+
+def test_bc_051_no_filter_and_an_empty_filter_are_one(shelf: Make) -> None:
+    with MemoryStack([shelf("a"), shelf("b")], scope=MIRA) as stack:
+        stack.store_many(["x", "y x"])
+        empties: list[Any] = [None, {}, Filter(), {"tags_any": []}, {"kinds": ()}]
+        for filters in empties:
+            assert len(stack.search("x", filters=filters)) == 2
+            assert len(stack.list(filters=filters)) == 2
+            assert all(o.notes == () for o in stack.search("x", filters=filters).outcomes)
+        unknown: list[dict[str, Any]] = [{"scope": "*"}, {"tags": []}]
+        for bad in unknown:
+            with pytest.raises(InvalidQuery):
+                stack.search("x", filters=bad)
+            with pytest.raises(InvalidQuery):
+                stack.list(filters=bad)
+        with pytest.raises(InvalidQuery, match="filter"):
+            stack.search("x", filters="kind=fact")  # type: ignore[arg-type]
+
+
+def test_what_a_provider_does_not_filter_the_stack_does(shelf: Make) -> None:
+    """1.B 9 differs by design: tags filter here; that they lift a hit is a ranking profile."""
+    with MemoryStack([shelf()], scope=MIRA) as stack:
+        plain, urgent = stack.store("tea"), stack.store("tea!", tags=["Urgent"])
+        gone = record("tea gone", expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+        stack.store(gone)
+        result = stack.search("tea", filters={"tags_any": ["urgent"]})
+        assert [hit.id for hit in result] == [urgent.id]
+        assert "filtered by the stack" in result.outcomes[0].notes
+        assert {hit.id for hit in stack.search("tea")} == {plain.id, urgent.id}
+        assert stack.get(gone.id) is None
+        assert {r.id for r in stack.list()} == {plain.id, urgent.id}
+
+
+def test_what_comes_back_outside_the_scope_is_dropped_and_told(shelf: Make) -> None:
+    class Leaks:
+        @hookimpl
+        def search(self, text: str, scope: Scope) -> list[Hit]:
+            return [Hit(record("tea", TOMAS), 9.0), Hit(record("tea", MIRA), 1.0)]
+
+        @hookimpl
+        def get(self, record_id: str, scope: Scope) -> MemoryRecord:
+            return record("tea", TOMAS)
+
+        @hookimpl
+        def list(self, scope: Scope, limit: int) -> list[MemoryRecord]:
+            return [record("tea", TOMAS)]
+
+    with MemoryStack([Leaks()]) as stack:
+        result = stack.search("tea", MIRA)
+        assert [hit.record.scope for hit in result] == [MIRA]
+        assert result.outcomes[0].notes == ("1 dropped: outside the scope",)
+        assert stack.get("x", MIRA) is None
+        page = stack.list(MIRA)
+        assert len(page) == 0
+        assert "dropped" in page.outcomes[0].notes[0]
+
+
+def test_touch_counts_in_one_write_and_search_counts_nothing(shelf: Make) -> None:
+    notes = shelf()
+    with MemoryStack([notes], scope=MIRA) as stack:
+        ids = [stack.store(f"tea {n}").id for n in range(3)]
+        stack.search("tea")
+        stack.prefetch("tea")
+        assert {r.access_count for r in notes.records.values()} == {0}
+        notes.calls.clear()
+        (outcome,) = stack.touch([*ids, ids[0]])
+        assert outcome.count == 3
+        assert notes.calls == ["touch"]
+        assert {r.access_count for r in notes.records.values()} == {1}
+        assert stack.touch([]) == ()
+
+
+# forget
+
+
+def test_forget_reaches_copies_of_the_content_in_its_scope(shelf: Make) -> None:
+    twin, other = record("TEA  at home"), record(scope=TOMAS)
+    a, b = shelf("a"), shelf("b", records=[twin, other])
+    with MemoryStack([a, b], scope=MIRA) as stack:
+        made = stack.store("tea at home")
+        report = stack.forget(made.id)
+    assert report.forgotten
+    assert set(report.deleted) == {made.id, twin.id}
+    assert list(b.records) == [other.id]
+    assert a.records == {}
+
+
+def test_a_provider_that_ignores_forget_is_named(shelf: Make) -> None:
+    with MemoryStack([shelf("a"), shelf("liar", deaf=True)], scope=MIRA) as stack:
+        made = stack.store("tea at home")
+        report = stack.forget(made.id)
+    assert not report
+    assert report.remaining == ("liar",)
+    assert not report.verified
+
+
+def test_a_provider_that_fails_forget_is_told_and_one_that_cannot_be_asked_is_unverified(
+    shelf: Make,
+) -> None:
+    bad = shelf("bad", before=fails("forget"))
+    mute = shelf("mute", before=fails("get", "search"))
+    with MemoryStack([shelf("a"), bad, mute], scope=MIRA) as stack:
+        made = stack.store("tea at home")
+        report = stack.forget(made.id)
+    assert report.remaining == ("bad",)
+    assert report.unverified == ("mute",)
+    assert report.partial
+    assert report.deleted == (made.id,)
+    assert "Input/output" in str(report.outcomes[1])
+
+
+def test_to_forget_what_is_not_there_is_no_error(shelf: Make) -> None:
+    with MemoryStack([shelf()], scope=MIRA) as stack:
+        report = stack.forget("nowhere")
+    assert not report
+    assert report.verified
+    assert not report.partial
