@@ -13,7 +13,8 @@ import numpy.typing as npt
 from .analysis import Analyzer, get_analyzer
 from .documents import Document, IndexHit, Partition, fill
 from .matches import Matches
-from .search import Model, Query, Source, exact, top
+from .search import Model, Query, exact, top
+from .sources import Source
 from .storage import read, write
 from .store import BULK, Store
 
@@ -154,23 +155,21 @@ class BM25Index:
         if limit <= 0 or not len(query.terms) or not sources:
             return []
         self._allow(sources, allow)
-        rows: list[tuple[float, str, float]] = []
         best = top(sources, query, model, limit, self._store.weighted, phrase)
-        scored = []
-        for source, docs in best:
-            score, share = exact(source, docs, query, model)
-            if phrase:
-                score = score * (1 + phrase * source.adjacent(docs, sequence))
-            scored.append((source, docs, score, share))
-        if not scored:
+        if not best:
             return []
-        every = np.concatenate([s[2] for s in scored])
-        least = np.partition(every, -limit)[-limit] if len(every) > limit else -np.inf
-        for source, docs, score, share in scored:
-            for i in np.flatnonzero(score >= least).tolist():
-                rows.append((-float(score[i]), source.part.ids[int(docs[i])], float(share[i])))
+        score, share = exact(best, query, model)
+        if phrase:
+            score *= 1 + phrase * np.concatenate([s.adjacent(d, sequence) for s, d in best])
+        least = np.partition(score, -limit)[-limit] if len(score) > limit else -np.inf
+        places = [(source, doc) for source, docs in best for doc in docs.tolist()]
+        scores, shares = score.tolist(), share.tolist()
+        rows: list[tuple[float, str, float]] = []
+        for i in np.flatnonzero(score >= least).tolist():
+            source, doc = places[i]
+            rows.append((-scores[i], source.part.ids[doc], shares[i]))
         rows.sort()
-        return [IndexHit(id, -score, min(1.0, share)) for score, id, share in rows[:limit]]
+        return [IndexHit(id, -value, min(1.0, part)) for value, id, part in rows[:limit]]
 
     def scores(
         self,
@@ -194,8 +193,7 @@ class BM25Index:
         if callable(allow):
             for source in sources:
                 keep = np.zeros(source.span, bool)
-                matched = {d for p in source.lists for d in p.docs.tolist()}
-                for doc in matched:
+                for doc in source.matching().tolist():
                     keep[doc - source.lo] = allow(source.part.ids[doc])
                 source.filter(keep)
             return
@@ -252,7 +250,7 @@ class BM25Index:
             factors += [f for _, f in live]
         place = {n: i for i, n in enumerate(numbers.tolist())}
         for source in sources:
-            source.lists = [source.lists[place[n]] for n in terms]
+            source.bounds = [source.bounds[place[n]] for n in terms]
         chosen = np.array([held[n] for n in terms], np.float64)
         idf = np.log(1 + (count - chosen + 0.5) / (chosen + 0.5))
         unknown = float(np.log(1 + (count + 0.5) / 0.5))

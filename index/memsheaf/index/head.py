@@ -1,4 +1,4 @@
-"""The newest documents, in arrays that only grow, searched by comparing every posting."""
+"""The newest documents, in arrays that only grow."""
 
 from typing import Any
 
@@ -13,6 +13,8 @@ LIMIT = 40_000
 """Postings in the head before it is made into a segment."""
 DOCUMENTS = 2_048
 """Documents in the head before it is made into a segment."""
+UNSORTED = 2_048
+"""Postings that a search compares one by one before it sorts them."""
 
 
 class Head:
@@ -39,6 +41,7 @@ class Head:
         self.died, self.order = np.zeros(64, np.int64), np.zeros(64, np.int64)
         self.terms, self.docs = np.zeros(1024, np.int32), np.zeros(1024, np.int32)
         self.codes, self.tf = np.zeros(1024, np.uint16), np.zeros(1024)
+        self._sorted = np.zeros(0, np.int32), np.zeros(0, np.int64)
 
     @property
     def full(self) -> bool:
@@ -96,6 +99,24 @@ class Head:
     def insertion(self) -> Ints:
         """Return the insertion number per document."""
         return self.order
+
+    def find(self, held: npt.NDArray[np.int32], terms: npt.NDArray[np.int32]) -> list[Ints]:
+        """Return where each term is among the first postings, whose terms are `held`."""
+        known, order = self._sorted
+        if len(held) - len(known) > UNSORTED:
+            key = held.astype(np.int64) << 32 | np.arange(len(held))
+            key.sort()
+            known, order = (key >> 32).astype(np.int32), key & 0xFFFFFFFF
+            self._sorted = known, order
+        begins, ends = known.searchsorted(terms), known.searchsorted(terms, "right")
+        late, found = held[len(known) :], []
+        for term, b, e in zip(terms.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            at = order[b:e]
+            if len(known) > len(held):  # sorted by a search that began later
+                at = at[at < len(held)]
+            new = np.flatnonzero(late == np.int32(term))
+            found.append(np.concatenate([at, new + len(known)]) if len(new) else at)
+        return found
 
     def mask(self, where: Partition, count: int) -> npt.NDArray[np.bool_]:
         """Return which of the first `count` documents lie in the selected partitions."""

@@ -9,8 +9,9 @@ import numpy.typing as npt
 from .documents import Partition
 from .head import Head
 from .impacts import bm25
-from .search import Model, Query, Source, exact
+from .search import Model, Query, exact
 from .segment import Ints
+from .sources import Source
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,12 +32,13 @@ class Matches:
         names: dict[Partition, int] = {}
         columns: list[tuple[npt.NDArray[Any], ...]] = []
         for n, source in enumerate(sources):
-            lists = [p.docs for p in source.lists]
-            docs = np.unique(np.concatenate(lists)).astype(np.int64) if lists else _none()
+            docs = source.matching()
             alive = source.alive(docs)
             docs = docs if alive is None else docs[alive]
             group = _groups(source, docs, names)
-            columns.append((np.full(len(docs), n), docs, group, *exact(source, docs, query, model)))
+            columns.append(
+                (np.full(len(docs), n), docs, group, *exact([(source, docs)], query, model))
+            )
         self.partitions = list(names)
         empty: tuple[npt.NDArray[Any], ...] = (_none(), _none(), _none(), np.zeros(0), np.zeros(0))
         joined = [np.concatenate(c) for c in zip(*columns or [empty], strict=True)]
@@ -96,15 +98,12 @@ class Matches:
             mine = self._members[0] == s
             np.add.at(lengths, owner[mine], source.lengths[self._members[1][mine]])
         mean = self._total / max(1, self._everyone)
+        held_by = [(s, self._source == s) for s in range(len(self._sources))]
+        found = [(self.group[m], self._sources[s].frequencies(self._doc[m])) for s, m in held_by]
         for i, factor in enumerate(self._query.factors.tolist()):
             tf = np.zeros(n)
-            for s, source in enumerate(self._sources):
-                own = np.flatnonzero(self._source == s)
-                p = source.lists[i]
-                at = np.searchsorted(p.docs, self._doc[own].astype(np.int32))
-                at[at == len(p.docs)] = 0
-                hit = p.docs[at] == self._doc[own] if len(p.docs) else np.zeros(len(own), bool)
-                np.add.at(tf, self.group[own[hit]], source.frequencies(p, at[hit]))
+            for group, frequency in found:
+                np.add.at(tf, group, frequency[i])
             df = np.count_nonzero(tf)
             idf = np.log(1 + (self._everyone - df + 0.5) / (df + 0.5))
             held = tf > 0

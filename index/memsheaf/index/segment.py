@@ -47,7 +47,7 @@ class Segment:
     died: Ints | None = None
     name: str = ""
     _rounding: tuple[float, bool, float] | None = None
-    peaks: dict[tuple[int, float, float, int], float] = field(default_factory=dict)
+    peaks: dict[tuple[int, tuple[float, float, int]], float] = field(default_factory=dict)
     selections: dict[Partition, Selection] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -89,12 +89,12 @@ class Segment:
     def ranges(self, terms: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
         """Return where the postings of each term begin and end."""
         own, start = self.arrays["terms"], self.arrays["start"]
-        places = own.searchsorted(terms)
-        found: list[tuple[int, int]] = []
-        for term, place in zip(terms.tolist(), places.tolist(), strict=True):
-            held = place < len(own) and own[place] == term
-            found.append((int(start[place]), int(start[place + 1])) if held else (0, 0))
-        return found
+        if not len(own):
+            return [(0, 0)] * len(terms)
+        places = own.searchsorted(terms).clip(max=len(own) - 1)
+        begins = start.take(places)
+        ends = np.where(own.take(places) == terms, start.take(places + 1), begins)
+        return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
     def frequencies(self, at: Ints) -> npt.NDArray[np.float64]:
         """Return the exact term frequencies of postings."""

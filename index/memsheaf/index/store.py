@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from .documents import Partition
 from .head import Head
-from .search import Source
 from .segment import Ints, Segment, build, merge
+from .sources import Source
 from .vocabulary import Neighbours, Vocabulary
 
 BULK = 4_096
@@ -292,6 +292,5 @@ class Store:
             kept = [source.kept() for source in sources]
             count = sum(map(len, kept))
             total = float(sum(s.lengths[k].sum() for s, k in zip(sources, kept, strict=True)))
-            rows = [[len(s.lists[i].docs) for s in sources] for i in range(len(terms))]
-            df = np.array([sum(row) for row in rows], np.int64)
+            df = sum((s.sizes() for s in sources), np.zeros(len(terms), np.int64))
         return sources, count, total, df
