@@ -55,7 +55,7 @@ stores = [LocalStore("memory"), SqliteStore("memory.db")]
 with MemoryStack(stores, scope=Scope(user_id="mira")) as stack:
     receipt = stack.store("Mira is allergic to walnuts", kind="fact", tags=["food"])
     print(stack.search("which nuts is she allergic to?")[0].explain())
-    print(inject([{"role": "user", "content": "Is Mira allergic to nuts?"}], stack).messages)
+    print(inject([{"role": "user", "content": "Is Mira allergic to walnuts?"}], stack).messages)
     print(stack.forget(receipt.id).verified)"""
 
 
