@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -197,6 +199,28 @@ def test_native_ids_are_kept_over_a_restart_and_reach_update_and_forget(
         assert stack.forget(made.id).verified
         assert stack.forget(many.id)
     assert foreign.rows == {}
+
+
+def test_a_batch_that_ends_late_still_tells_its_native_ids(foreign_shelf: Make) -> None:
+    gate = threading.Event()
+
+    class Slow(type(foreign_shelf())):  # type: ignore[misc]
+        @hookimpl
+        def store(self, record: MemoryRecord) -> Any:
+            gate.wait(30)
+            return super().store(record)
+
+    slow = Slow()
+    with MemoryStack([slow], scope=MIRA, write_timeout=0.2, read_timeout=30.0) as stack:
+        (receipt,) = stack.store_many(["tea at home"])
+        assert receipt.outcomes[0].status is Status.TIMED_OUT
+        assert receipt.error is not None
+        gate.set()
+        while not stack.late_outcomes():
+            time.sleep(0.005)
+        assert stack.search("tea")[0].id == receipt.id
+        stack.forget(receipt.id)
+    assert slow.rows == {}
 
 
 def test_a_disabled_stack_touches_no_provider(shelf: Make) -> None:

@@ -98,6 +98,11 @@ class Core:
         """When a read that starts now has to end, by `time.monotonic`."""
         return time.monotonic() + self.settings.read_deadline
 
+    def may_ask_again(self, until: float) -> bool:
+        """Whether a read has the time for another round; too short a one would blame the sound."""
+        whole = min(self.settings.read_timeout, self.settings.read_deadline)
+        return until - time.monotonic() > whole / 4
+
     def request(
         self,
         mounted: Mounted,

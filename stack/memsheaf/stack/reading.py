@@ -257,7 +257,7 @@ class Reader:
         answers = self.listings(operation, readers, text, scope, asked, filters, until)
         hits = self._merge(text, answers, rerank)
         full = [n for n, a in enumerate(answers) if a.value is not None and a.value[1]]
-        if len(hits) < limit and full:
+        if len(hits) < limit and full and self._core.may_ask_again(until):
             again = [readers[n] for n in full]
             second = self.listings(operation, again, text, scope, asked * 2, filters, until)
             for n, answer in zip(full, second, strict=True):
@@ -299,7 +299,7 @@ class Reader:
         until: float,
     ) -> WiderScope | None:
         """How many matches the user's whole memory holds, where a narrower scope holds none."""
-        if scope.is_everyone or scope.user_id is None:
+        if scope.is_everyone or scope.user_id is None or not self._core.may_ask_again(until):
             return None
         wider = scope.preset("user")
         if wider == scope:
