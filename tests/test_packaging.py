@@ -25,6 +25,7 @@ def test_the_repeated_lists_of_folders_agree() -> None:
         or tool["hatch"]["build"]["targets"]["wheel"]["packages"] == portions
     )
     assert tool["pytest"]["ini_options"]["testpaths"] == ["tests", *PARTS]
+    assert tool["pytest"]["ini_options"]["pythonpath"] == PARTS
     assert tool["coverage"]["run"]["source_pkgs"] == [f"memsheaf.{part}" for part in PARTS]
     assert tool["mypy"]["mypy_path"] == PARTS
     assert tool["mypy"]["files"] == [*PARTS, "tests", "benchmarks"]
