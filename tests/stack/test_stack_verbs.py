@@ -525,3 +525,16 @@ def test_to_forget_what_is_not_there_is_no_error(shelf: Make) -> None:
     assert not report
     assert report.verified
     assert not report.partial
+
+
+def test_a_provider_that_hides_a_record_from_get_is_found_out_by_its_text(shelf: Make) -> None:
+    class Hides(type(shelf())):  # type: ignore[misc]
+        @hookimpl
+        def get(self, record_id: str, scope: Scope) -> None:
+            return None
+
+    with MemoryStack([shelf("a"), Hides("hides", deaf=True)], scope=MIRA) as stack:
+        made = stack.store("tea at home")
+        report = stack.forget(made.id)
+    assert report.remaining == ("hides",)
+    assert not report
