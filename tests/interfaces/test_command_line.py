@@ -107,6 +107,12 @@ def test_output_never_crashes_in_a_poor_locale(run: Run, tmp_path: Path, locale:
     shown = json.loads(run("config", "--json", **poor).stdout)
     values = {s["key"]: s["value"] for s in shown["settings"]}
     assert values["scope.user_id"] == "\u2699 \u201dna\u00efve"
+    assert run("remember", "caf\u00e9 \u65e5\u672c \u2699".encode(), **poor).returncode == 0
+    shown = run("recall", "\u65e5\u672c".encode(), **poor)
+    assert shown.returncode == 0, shown.stderr
+    assert b"\\u65e5\\u672c" in shown.stdout
+    (hit,) = json.loads(run("recall", "caf\u00e9".encode(), "--json", **poor).stdout)["results"]
+    assert hit["record"]["content"] == "caf\u00e9 \u65e5\u672c \u2699"
 
 
 def test_stored_text_cannot_drive_the_terminal() -> None:

@@ -143,7 +143,6 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def show_outcomes(outcomes: Sequence[Outcome]) -> None:
-    """What did not go well, on stderr."""
-    for outcome in outcomes:
-        if not outcome.complete:
-            say(f"  ! {safe(str(outcome))}", error=True)
+    """What did not go well, on stderr, each once."""
+    for text in dict.fromkeys(str(outcome) for outcome in outcomes if not outcome.complete):
+        say(f"  ! {safe(text)}", error=True)

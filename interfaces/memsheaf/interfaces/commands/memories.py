@@ -108,14 +108,15 @@ def recall(
             filters_of(kinds, tags, since, until),
             min_relevance=min_relevance,
         )
+        outcomes = result.outcomes
         if result and not memory.scope.is_everyone:
-            memory.stack.touch([hit.id for hit in result], memory.scope)
+            outcomes += memory.stack.touch([hit.id for hit in result], memory.scope)
         if as_json:
             say_json(
                 {
                     "results": [_hit_json(hit) for hit in result],
                     "partial": result.partial,
-                    "outcomes": [outcome_json(outcome) for outcome in result.outcomes],
+                    "outcomes": [outcome_json(outcome) for outcome in outcomes],
                     "notes": list(result.notes),
                 }
             )
@@ -127,7 +128,7 @@ def recall(
             if result.wider is not None:
                 wider = f"{result.wider.count} in the wider scope {result.wider.scope}"
                 say(safe(wider))
-            show_outcomes(result.outcomes)
+            show_outcomes(outcomes)
     return code_of(result, result.partial)
 
 
