@@ -24,7 +24,7 @@ from benchmarks.metrics import ndcg, recall, reciprocal_rank
 from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.providers.local import LocalStore
 from memsheaf.providers.sqlite import SqliteStore
-from memsheaf.stack import Hit, MemoryRecord, MemoryStack, Scope, hookimpl
+from memsheaf.stack import Hit, MemoryRecord, MemoryStack, Scope, StackSettings, hookimpl
 
 LIMIT = 10
 BOUND_RECALL = 0.595
@@ -139,8 +139,8 @@ def through(
     demotion: float | None = None,
 ) -> Figures:
     """Store every turn in a stack of these providers, ask every question, and measure."""
-    settings = {} if demotion is None else {"demotion": demotion}
-    with MemoryStack(providers, **settings) as stack:
+    settings = StackSettings() if demotion is None else StackSettings(demotion=demotion)
+    with MemoryStack(providers, settings=settings) as stack:
         for batch in records:
             if any(receipt.partial for receipt in stack.store_many(batch)):
                 raise SystemExit("a turn was not stored everywhere")
