@@ -1,0 +1,411 @@
+"""The conversation log: append-only, durable, read and followed in scope."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from memsheaf.stack import (
+    IdUnavailable,
+    InvalidQuery,
+    InvalidRecord,
+    NotFound,
+    ProviderTimeout,
+    Scope,
+    parse_time,
+)
+
+from .items import Conversation, Item, NewItem, check_name, to_json
+from .log_file import LogFile
+from .log_rows import (
+    ITEM_FIELDS,
+    describe,
+    encoded,
+    find,
+    held_from,
+    item_from,
+    micros,
+    only_new,
+    read,
+    visible,
+)
+from .log_schema import ADD_CONVERSATION, ADD_ITEM, CONVERSATIONS, ITEMS, REFRESH
+from .subscriptions import Subscription
+
+__all__ = ["ConversationLog", "ItemOrder"]
+
+ItemOrder = Literal["asc", "desc"]
+
+_END = 2**62
+
+
+class ConversationLog:
+    """An append-only log of conversations in one SQLite file.
+
+    Every call takes a scope. A conversation of another scope is not found, and nothing tells
+    it from one that does not exist. Threads and processes may share the file.
+
+    Args:
+        path: The file; made with mode 0600, missing folders with 0700.
+        timeout: Seconds to wait for another writer.
+
+    Raises:
+        ProviderError: The file cannot be opened, or is not a log.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, ConversationLog(f"{folder}/log.db") as log:
+    ...     mira = Scope(user_id="mira")
+    ...     log.append("c", NewItem("message", "Where is the cello?", role="user"), mira)[0].id
+    'c:0'
+    """
+
+    def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
+        self._file = LogFile(Path(path).expanduser(), timeout)
+        try:
+            with self._file.reading() as connection:
+                pending = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
+            if pending is not None:  # a process ended between an erasure and its last step
+                self._finish_erasures()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(
+        self,
+        conversation: str,
+        items: NewItem | Iterable[NewItem],
+        scope: Scope,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> tuple[Item, ...]:
+        """Append items, all or none; the first append makes the conversation.
+
+        Args:
+            conversation: Its id.
+            items: One or many; one whose key the conversation has, or had, is left out.
+            scope: Whose conversation it is: the one that it was made with.
+            title: Replaces the title where it is given.
+            metadata: A JSON object that replaces the conversation's own where it is given.
+
+        Returns:
+            The items that were added, with their numbers.
+
+        Raises:
+            InvalidRecord: A field is outside its rules.
+            ScopeError: The scope cannot be written.
+            IdUnavailable: The id cannot be used here: another owner's, or a deleted one.
+        """
+        scope.require_writable()
+        check_name("a conversation's id", conversation)
+        if title is not None and not isinstance(title, str):
+            raise InvalidRecord(f"title must be text, not {type(title).__name__}")
+        about = None if metadata is None else to_json("metadata", metadata)
+        recorded = micros(datetime.now(UTC))
+        batch = [items] if isinstance(items, NewItem) else list(items)
+        rows = [encoded(item, recorded) for item in batch]
+        with self._file.writing() as connection:
+            held = find(connection, conversation)
+            if held is None:
+                created = min((row["created"] for row in rows), default=recorded)
+                try:
+                    connection.execute(
+                        ADD_CONVERSATION, (conversation, *scope.key(), created, created)
+                    )
+                except sqlite3.IntegrityError:  # an erased one keeps its id
+                    raise _unavailable() from None
+                held = find(connection, conversation)
+            if held is None or held.deleted or held.conversation.scope != scope:
+                raise _unavailable()
+            last = held.conversation.last_seq
+            first = 0 if last is None else last + 1
+            fresh = only_new(connection, held.row, rows)
+            for seq, row in enumerate(fresh, first):
+                connection.execute(ADD_ITEM, (held.row, seq, *row.values()))
+            describe(connection, held.row, title, about)
+            if fresh:
+                times = [row["created"] for row in fresh]
+                connection.execute(
+                    "UPDATE conversations SET next_seq = ?, created = min(created, ?), "
+                    "updated = max(updated, ?) WHERE row = ?",
+                    (first + len(fresh), min(times), max(times), held.row),
+                )
+            return tuple(
+                item_from(conversation, (seq, *(row[name] for name in ITEM_FIELDS)))
+                for seq, row in enumerate(fresh, first)
+            )
+
+    def items(
+        self,
+        conversation: str,
+        scope: Scope,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int | None = 1000,
+        order: ItemOrder = "asc",
+        types: str | Iterable[str] | None = None,
+    ) -> list[Item]:
+        """The items of a conversation; none where there is no such conversation in the scope.
+
+        Args:
+            conversation: Its id.
+            scope: Whose conversations may be seen.
+            after: Only numbers above this one.
+            before: Only numbers below this one.
+            limit: At most this many; None for all.
+            order: `asc`, or `desc`, which begins with the newest.
+            types: Only these types.
+
+        Raises:
+            InvalidQuery: A limit, number, order or type is wrong.
+            ScopeError: The scope has no field set.
+        """
+        scope.require_readable()
+        values = {
+            "after": _number("after", after, -1, lowest=-_END),
+            "before": _number("before", before, _END, lowest=-_END),
+            "limit": _number("limit", limit, -1),
+            "types": _types(types),
+        }
+        statement = _by_order(ITEMS, order)
+        with self._file.reading() as connection:
+            return read(connection, visible(connection, conversation, scope), statement, values)
+
+    def item(self, item_id: str, scope: Scope) -> Item:
+        """One item by its id, `<conversation>:<seq>`.
+
+        Raises:
+            NotFound: The scope sees no such item.
+        """
+        conversation, _, number = item_id.rpartition(":")
+        if number.isascii() and number.isdigit() and len(number) < 19:
+            place = int(number)
+            for found in self.items(conversation, scope, after=place - 1, before=place + 1):
+                return found
+        scope.require_readable()
+        raise NotFound("no such item in this scope")
+
+    def conversation(self, conversation: str, scope: Scope) -> Conversation:
+        """One conversation.
+
+        Raises:
+            NotFound: The scope sees no such conversation.
+        """
+        scope.require_readable()
+        with self._file.reading() as connection:
+            held = visible(connection, conversation, scope)
+        if held is None:
+            raise _not_found()
+        return held.conversation
+
+    def conversations(
+        self,
+        scope: Scope,
+        *,
+        since: datetime | str | float | None = None,
+        until: datetime | str | float | None = None,
+        limit: int | None = 1000,
+        order: ItemOrder = "desc",
+    ) -> list[Conversation]:
+        """The conversations of a scope, by the time of their latest item.
+
+        Args:
+            scope: Whose conversations.
+            since: Only those whose latest item is not older than this.
+            until: Only those whose latest item is not younger than this.
+            limit: At most this many; None for all.
+            order: `desc` begins with the newest.
+
+        Raises:
+            InvalidQuery: A time, limit or order is wrong.
+            ScopeError: The scope has no field set.
+        """
+        scope.require_readable()
+        values: dict[str, Any] = {
+            "user_id": scope.user_id,
+            "agent_id": scope.agent_id,
+            "session_id": scope.session_id,
+            "namespace": scope.namespace,
+            "since": _time("since", since),
+            "until": _time("until", until),
+            "limit": _number("limit", limit, -1),
+        }
+        statement = _by_order(CONVERSATIONS, order)
+        with self._file.reading() as connection:
+            return [held_from(row).conversation for row in connection.execute(statement, values)]
+
+    def subscribe(self, conversation: str, scope: Scope, after: int | None = None) -> Subscription:
+        """Follow a conversation, which may not exist yet.
+
+        Args:
+            conversation: Its id.
+            scope: Whose conversations may be seen.
+            after: Only numbers above this one.
+
+        Returns:
+            The items that are there, and then each later one exactly once, whichever process
+            appends it.
+        """
+        scope.require_readable()
+        start = _number("after", after, -1)
+
+        def fetch(cursor: int, limit: int | None) -> tuple[list[Item], int]:
+            values = {
+                "after": cursor,
+                "before": _END,
+                "limit": _number("limit", limit, -1),
+                "types": None,
+            }
+            with self._file.reading() as connection:
+                held = visible(connection, conversation, scope)
+                found = read(connection, held, ITEMS["asc"], values)
+            return found, found[-1].seq if found else cursor
+
+        snapshot, cursor = fetch(start, None)
+        return Subscription(self._file, fetch, tuple(snapshot), cursor)
+
+    def delete(self, conversation: str, scope: Scope, seq: int | None = None) -> bool:
+        """Hide a conversation, or one item of it, until it is restored.
+
+        Returns:
+            False where the scope sees nothing of the kind.
+        """
+        return self._hide(conversation, scope, seq, hide=True)
+
+    def restore(self, conversation: str, scope: Scope, seq: int | None = None) -> bool:
+        """Show a deleted conversation or item again; False where there is none."""
+        return self._hide(conversation, scope, seq, hide=False)
+
+    def erase(self, conversation: str, scope: Scope, seq: int | None = None) -> bool:
+        """Remove a conversation's text, or one item's, deleted or not, from every file.
+
+        The ids, times and hashed keys stay, so that a second import brings nothing back.
+
+        Returns:
+            False where the scope sees nothing of the kind.
+
+        Raises:
+            ProviderTimeout: The text is gone from the log, and a reader still holds the
+                write-ahead log; the next erasure or opening of the log empties it.
+        """
+        scope.require_readable()
+        place = _number("seq", seq, -1)
+        with self._file.writing() as connection:
+            held = find(connection, conversation)
+            if held is None or not scope.matches(held.conversation.scope):
+                return False
+            if seq is None:
+                connection.execute("DELETE FROM items WHERE conversation = ?", (held.row,))
+                connection.execute(
+                    "UPDATE conversations SET title = '', metadata = '{}', erased = 1, "
+                    "deleted = coalesce(deleted, 0) WHERE row = ?",
+                    (held.row,),
+                )
+            else:
+                changed = connection.execute(
+                    "UPDATE items SET type = '', role = NULL, status = '', response_id = NULL, "
+                    "text = '', data = '{}', metadata = '{}', erased = 1, "
+                    "deleted = coalesce(deleted, 0) "
+                    "WHERE conversation = ? AND seq = ? AND NOT erased",
+                    (held.row, place),
+                ).rowcount
+                if not changed:
+                    return False
+                connection.execute(REFRESH, {"row": held.row})
+            connection.execute("INSERT INTO erasures DEFAULT VALUES")
+        if not self._finish_erasures():
+            raise ProviderTimeout("erased, but a reader holds the old pages; erase again later")
+        return True
+
+    def close(self) -> None:
+        """Close the file and end the subscriptions; again: nothing."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _hide(self, conversation: str, scope: Scope, seq: int | None, *, hide: bool) -> bool:
+        scope.require_readable()
+        place = _number("seq", seq, -1)
+        moment = micros(datetime.now(UTC)) if hide else None
+        with self._file.writing() as connection:
+            held = find(connection, conversation)
+            if held is None or not scope.matches(held.conversation.scope):
+                return False
+            if seq is None:
+                connection.execute(
+                    "UPDATE conversations SET deleted = ? WHERE row = ?", (moment, held.row)
+                )
+                return held.deleted != hide
+            changed = connection.execute(
+                "UPDATE items SET deleted = ? WHERE conversation = ? AND seq = ? "
+                "AND NOT erased AND (deleted IS NULL) = ?",
+                (moment, held.row, place, hide),
+            ).rowcount
+            connection.execute(REFRESH, {"row": held.row})
+            return changed > 0
+
+    def _finish_erasures(self) -> bool:
+        with self._file.reading() as connection:
+            done = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
+        if not self._file.empty_log():
+            return False
+        with self._file.writing() as connection:
+            connection.execute("DELETE FROM erasures WHERE number <= ?", (done,))
+        return True
+
+
+def _time(what: str, value: datetime | str | float | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        return micros(parse_time(value))
+    except ValueError as error:
+        raise InvalidQuery(f"{what} is not a time") from error
+
+
+def _number(what: str, value: object, default: int, *, lowest: int = 0) -> int:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidQuery(f"{what} must be a whole number, not {type(value).__name__}")
+    if not lowest <= value <= _END:
+        raise InvalidQuery(f"{what} must lie between {lowest} and {_END}")
+    return value
+
+
+def _types(types: str | Iterable[str] | None) -> str | None:
+    if types is None:
+        return None
+    wanted = [types] if isinstance(types, str) else list(types)
+    if not all(isinstance(name, str) for name in wanted):
+        raise InvalidQuery("types must be names of types")
+    return json.dumps(wanted)
+
+
+def _by_order(statements: Mapping[str, str], order: str) -> str:
+    if order not in statements:
+        raise InvalidQuery("order must be asc or desc")
+    return statements[order]
+
+
+def _unavailable() -> IdUnavailable:
+    return IdUnavailable("this conversation id cannot be used here; choose another one")
+
+
+def _not_found() -> NotFound:
+    return NotFound("no such conversation in this scope")

@@ -1,0 +1,243 @@
+"""The file of a conversation log: connections, transactions, forks, and errors of ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memsheaf.stack import (
+    ClosedError,
+    ProviderError,
+    ProviderTimeout,
+    ProviderUnavailable,
+    StorageFull,
+    StoreCorrupt,
+)
+
+from .log_schema import VERSION, format_of, migrate
+
+__all__ = ["LogFile"]
+
+_KEPT = 8  # idle connections
+_PAUSE = 0.005  # seconds between two tries where SQLite itself does not wait
+
+
+class LogFile:
+    """One SQLite file, safe in threads, processes and over a fork.
+
+    Args:
+        path: The file; it and its missing folders are made for their owner only.
+        timeout: Seconds to wait for another writer.
+    """
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self._path = Path(os.path.realpath(path))
+        self._timeout = timeout
+        self._idle: list[sqlite3.Connection] = []
+        self._busy = self.commits = 0
+        self._forking = self.closed = False
+        self._set_locks()
+        with self._told():
+            self._make()
+            self._idle.append(self._open())
+        _open_files.add(self)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside one read transaction: a snapshot."""
+        with self._borrowed() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside one write transaction: all of it is kept, or nothing."""
+        with self._borrowed() as connection:
+            if not self._writer.acquire(timeout=self._timeout):  # fairer than SQLite's polling
+                raise ProviderTimeout(f"{self._path} is being written; try again")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.commit()
+                except BaseException:
+                    connection.rollback()
+                    raise
+            finally:
+                self._writer.release()
+        with self._lock:
+            self.commits += 1
+            self._committed.notify_all()
+
+    def wait(self, commits: int, seconds: float) -> None:
+        """Wait until this process has committed more than `commits` times, or for `seconds`."""
+        with self._lock:
+            self._committed.wait_for(lambda: self.commits != commits or self.closed, seconds)
+
+    def empty_log(self) -> bool:
+        """Truncate the write-ahead log, which holds old pages; False where a reader holds it."""
+        until = time.monotonic() + self._timeout
+        with self._borrowed() as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    if time.monotonic() > until:
+                        return False
+                    time.sleep(_PAUSE)
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(self._timeout * 1000):d}")
+        return True
+
+    def close(self) -> None:
+        """Close the connections, each when it is no longer used; again: nothing."""
+        with self._lock:
+            self.closed = True
+            self._close_idle()
+            self._committed.notify_all()
+
+    def before_fork(self) -> None:
+        """Let running calls end and close the connections, which may not cross a fork."""
+        self._lock.acquire()
+        self._forking = True
+        self._free.wait_for(lambda: not self._busy, self._timeout)
+        self._close_idle()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in the parent or the child."""
+        self._forking = False
+        if child:
+            self.closed = self.closed or self._busy > 0
+            self._busy = 0
+            self._set_locks()
+        else:
+            self._free.notify_all()
+            self._lock.release()
+
+    def _set_locks(self) -> None:
+        self._lock = threading.Lock()
+        self._free = threading.Condition(self._lock)
+        self._committed = threading.Condition(self._lock)
+        self._writer = threading.Lock()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._free.wait_for(lambda: not self._forking)
+            if self.closed:
+                raise ClosedError("the conversation log is closed; open it again")
+            self._busy += 1
+            connection = self._idle.pop() if self._idle else None
+        try:
+            with self._told():
+                if connection is None:
+                    connection = self._open()
+                yield connection
+        finally:
+            with self._lock:
+                self._busy -= 1
+                if connection is not None:
+                    if self.closed or self._forking or len(self._idle) >= _KEPT:
+                        connection.close()
+                    else:
+                        self._idle.append(connection)
+                if self._forking:
+                    self._free.notify_all()
+
+    def _make(self) -> None:
+        """Make folder and file, for their owner only; refuse what cannot be a log."""
+        if self._path.is_dir():
+            raise ProviderUnavailable(f"{self._path} is a folder; give the path of a file")
+        for ending in ("-wal", "-shm", "-journal"):
+            if os.path.islink(f"{self._path}{ending}"):
+                raise ProviderUnavailable(f"{self._path}{ending} is a symbolic link; remove it")
+        for folder in reversed([f for f in self._path.parents if not f.exists()]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._path.as_uri()}?mode=rw",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if format_of(connection) != VERSION:
+                self._write_ahead(connection)
+                migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """Switch to WAL; SQLite does not wait by itself where another process does the same."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL").fetchall()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what SQLite and the system raise into errors of ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _ours(error, self._path) from error
+        except OSError as error:
+            raise ProviderUnavailable(f"{self._path} cannot be opened: {error.strerror}") from error
+
+
+def _ours(error: sqlite3.Error, path: Path) -> ProviderError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
+        return StoreCorrupt(f"{path} is damaged or not a database; restore a backup")
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
+        return StorageFull(f"{path} cannot be written: the disk is full or read-only")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ProviderTimeout(f"{path} is being written by another process; try again")
+    return ProviderUnavailable(f"{path} cannot be used (SQLite code {code}); check disk and rights")
+
+
+_open_files: weakref.WeakSet[LogFile] = weakref.WeakSet()
+_stopped: list[LogFile] = []
+
+
+def _before() -> None:
+    _stopped[:] = sorted(_open_files, key=id)
+    for file in _stopped:
+        file.before_fork()
+
+
+def _after(child: bool) -> None:
+    for file in reversed(_stopped):
+        file.after_fork(child=child)
+    _stopped.clear()
+
+
+os.register_at_fork(
+    before=_before,
+    after_in_parent=lambda: _after(False),
+    after_in_child=lambda: _after(True),
+)

@@ -1,0 +1,178 @@
+"""Rows of a conversation log: what goes in, what comes out, and who may see it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memsheaf.stack import InvalidRecord, Scope, parse_time
+from memsheaf.stack.text import clean
+
+from .items import Conversation, Item, ItemOrigin, NewItem, to_json
+from .log_schema import FIND
+
+__all__ = [
+    "ITEM_FIELDS",
+    "Held",
+    "describe",
+    "encoded",
+    "find",
+    "held_from",
+    "item_from",
+    "micros",
+    "only_new",
+    "read",
+    "visible",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A conversation as the file has it."""
+
+    row: int
+    conversation: Conversation
+    deleted: bool
+
+
+ITEM_FIELDS = (
+    "type",
+    "text",
+    "role",
+    "origin",
+    "data",
+    "metadata",
+    "created",
+    "recorded",
+    "status",
+    "response_id",
+)
+
+
+def encoded(item: object, recorded: int) -> dict[str, Any]:
+    """The columns of an item, in the order of `ADD_ITEM`."""
+    if not isinstance(item, NewItem):
+        raise InvalidRecord(f"append takes NewItem, not {type(item).__name__}")
+    created = item.created_at
+    return {
+        "type": item.type,
+        "role": item.role,
+        "origin": item.origin.value,
+        "status": item.status,
+        "response_id": item.response_id,
+        "created": recorded if created is None else micros(parse_time(created)),
+        "recorded": recorded,
+        "key": None if item.key is None else _digest(item.key),
+        "text": item.text,
+        "data": to_json("data", item.data),
+        "metadata": to_json("metadata", item.metadata),
+    }
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def only_new(
+    connection: sqlite3.Connection, row: int, rows: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Those whose key the conversation does not have, each key once."""
+    seen: set[bytes] = set()
+    fresh = []
+    for values in rows:
+        key = values["key"]
+        if key is not None:
+            known = connection.execute(
+                "SELECT 1 FROM items WHERE conversation = ? AND key = ?", (row, key)
+            ).fetchone()
+            if known or key in seen:
+                continue
+            seen.add(key)
+        fresh.append(values)
+    return fresh
+
+
+def describe(
+    connection: sqlite3.Connection, row: int, title: str | None, metadata: str | None
+) -> None:
+    """Replace title and metadata where they are given."""
+    if title is not None:
+        connection.execute("UPDATE conversations SET title = ? WHERE row = ?", (clean(title), row))
+    if metadata is not None:
+        connection.execute("UPDATE conversations SET metadata = ? WHERE row = ?", (metadata, row))
+
+
+def find(connection: sqlite3.Connection, conversation: str) -> Held | None:
+    """A conversation that was not erased, whoever owns it."""
+    if not isinstance(conversation, str) or clean(conversation) != conversation:
+        return None
+    row = connection.execute(FIND, (conversation,)).fetchone()
+    return None if row is None else held_from(row)
+
+
+def visible(connection: sqlite3.Connection, conversation: str, scope: Scope) -> Held | None:
+    """A conversation that the scope may read."""
+    held = find(connection, conversation)
+    if held is None or held.deleted or not scope.matches(held.conversation.scope):
+        return None
+    return held
+
+
+def held_from(row: Sequence[Any]) -> Held:
+    """A conversation from the columns of `FIND`."""
+    conversation = Conversation(
+        id=row[1],
+        scope=Scope(*row[2:6]),
+        title=row[6],
+        metadata=json.loads(row[7]),
+        created_at=moment_of(row[8]),
+        updated_at=moment_of(row[9]),
+        last_seq=row[10] - 1 if row[10] else None,
+        item_count=row[10] - row[11],
+    )
+    return Held(row[0], conversation, row[12] is not None)
+
+
+def read(
+    connection: sqlite3.Connection, held: Held | None, statement: str, values: dict[str, Any]
+) -> list[Item]:
+    """The items that a statement of `ITEMS` finds; none without a conversation."""
+    if held is None:
+        return []
+    rows = connection.execute(statement, values | {"conversation": held.row})
+    return [item_from(held.conversation.id, row) for row in rows]
+
+
+def item_from(conversation: str, row: Sequence[Any]) -> Item:
+    """An item from its number and `ITEM_FIELDS`."""
+    seq, kind, text, role, origin, data, metadata, created, recorded, status, response_id = row
+    return Item(
+        conversation=conversation,
+        seq=seq,
+        type=kind,
+        text=text,
+        role=role,
+        origin=ItemOrigin(origin),
+        data={} if data == "{}" else json.loads(data),
+        metadata={} if metadata == "{}" else json.loads(metadata),
+        created_at=moment_of(created),
+        recorded_at=moment_of(recorded),
+        status=status,
+        response_id=response_id,
+    )
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
