@@ -95,7 +95,7 @@ def test_trust_makes_a_doubtful_file_count(run: Run, tmp_path: Path) -> None:
     assert run("trust", "--revoke").returncode == 1
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
+@pytest.mark.parametrize("locale", ["C", "en_US.ISO-8859-1"])
 def test_output_never_crashes_in_a_poor_locale(run: Run, tmp_path: Path, locale: str) -> None:
     (tmp_path / "here" / "memsheaf.toml").write_text(
         "[scope]\nuser_id='\u2699 \u201dna\u00efve'\n", "utf-8"
