@@ -41,6 +41,8 @@ class _Group:
     @property
     def shown(self) -> MemoryRecord:
         """The newest of the full copies under our own id, else the newest foreign one."""
+        if len(self.copies) == 1:  # the usual case, and this is asked for often
+            return self.copies[0][0].record
         best = max(
             self.copies,
             key=lambda copy: (not copy[1].native_ids, copy[0].record.updated_at),
@@ -48,6 +50,8 @@ class _Group:
         return best[0].record
 
     def sources(self) -> tuple[Source, ...]:
+        if len(self.copies) == 1:
+            return (self.copies[0][1],)
         shown = self.shown
         return tuple(
             replace(source, stale=True)
