@@ -238,6 +238,24 @@ def test_phrase_raises_those_that_hold_the_words_in_sequence() -> None:
     assert hit.score == pytest.approx(1.5 * index.search("new york", 1)[0].score)
 
 
+def test_a_phrase_lifts_a_document_over_many_better_ones() -> None:
+    index = BM25Index("plain")
+    index.add_many(Document(f"a{i:02}", "york new " + "new " * (i % 3)) for i in range(60))
+    index.add("z", "new york and several other words that lengthen the text")
+    every = {hit.id: hit.score for hit in index.search("new york", 100)}
+    assert every["z"] == min(every.values())
+    assert index.search("new york", 1, phrase=3.0)[0].id == "z"
+
+
+def test_fuzzy_compares_only_words_that_the_selection_lacks() -> None:
+    index = BM25Index("plain")
+    index.add("a", "memory", partition=("u",))
+    index.add("b", "memori", partition=("v",))
+    assert [h.id for h in index.search("memory", where=("v",), fuzzy=True)] == ["b"]
+    assert [h.id for h in index.search("memory", where=("u",), fuzzy=True)] == ["a"]
+    assert [h.id for h in index.search("memory", fuzzy=True)] == ["a"]
+
+
 def test_matches_know_their_place_in_their_partition() -> None:
     index = BM25Index("plain")
     for session in ("s1", "s2"):

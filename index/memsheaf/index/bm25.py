@@ -226,13 +226,19 @@ class BM25Index:
         asked = sorted(Counter(words).items())
         known = {word: vocabulary.find(word) for word, _ in asked}
         near = self._store.neighbours() if (fuzzy or prefix) and asked else None
+        lacking: set[str] = set()
+        if near and fuzzy:
+            own = {word: number for word, number in known.items() if number is not None}
+            own_df = self._store.snapshot(np.array(list(own.values()), np.int32), wanted)[3]
+            held_words = {w for w, n in zip(own, own_df.tolist(), strict=True) if n > 0}
+            lacking = known.keys() - held_words
         candidates: list[list[tuple[int, float]]] = []
         for word, times in asked:
             number = known[word]
             found = [] if number is None else [(number, float(times))]
             if near and prefix:
                 found += [(n, times * s) for n, s in near.starting(word) if n != number]
-            if near and fuzzy:
+            if near and word in lacking:
                 found += [(n, -times * s) for n, s in near.similar(word) if n != number]
             candidates.append(found)
         numbers = np.array(sorted({n for slot in candidates for n, _ in slot}), np.int32)

@@ -114,7 +114,7 @@ class Head:
             at = order[b:e]
             if len(known) > len(held):  # sorted by a search that began later
                 at = at[at < len(held)]
-            new = np.flatnonzero(late == np.int32(term))
+            new = (late == np.int32(term)).nonzero()[0]
             found.append(np.concatenate([at, new + len(known)]) if len(new) else at)
         return found
 

@@ -12,8 +12,8 @@ from .impacts import FREQUENCIES, ROUNDING, bm25, weights
 from .segment import Ints
 from .sources import Floats, Source, distinct, table_key
 
-PRUNE = 60_000
-"""Postings left for which it pays to look whether they can be skipped."""
+PRUNE = 150_000
+"""Postings left above which it pays to look whether they can be skipped."""
 SAMPLE = 1_024
 """Documents by which the k-th best score is bounded from below."""
 _local = threading.local()
@@ -94,26 +94,27 @@ def top(
     if acc is None or len(acc) < size:
         acc = np.zeros(size + size // 8 + 1024, np.float32)
     _local.acc = None  # an accumulator that an error leaves dirty is never used again
-    table, key = weights(model.k1, model.b, model.mean), table_key(model.k1, model.b, model.mean)
-    factor = (query.factors * model.idf).astype(np.float32)
-    terms = query.terms.tolist()
-    peaks = [max(s.peak(i, t, table, key) for s in sources) for i, t in enumerate(terms)]
-    bounds = factor * peaks
-    counts = [sum(e - b for b, e in (s.bounds[i] for s in sources)) for i in range(len(terms))]
-    order = np.argsort(-bounds).tolist()
-    rest = [*np.cumsum(bounds[order][::-1])[::-1].tolist(), 0.0]
+    table = weights(model.k1, model.b, model.mean)
+    strength = query.factors * model.idf
+    factor = strength.astype(np.float32)
+    order = (-strength).argsort(kind="stable").tolist()
+    counts = np.sum([source.sizes() for source in sources], axis=0).tolist()
+    left = sum(counts)
+    may_prune = left > PRUNE and not weighted
+    rest = [0.0] * (len(order) + 1)
+    if may_prune:
+        key = table_key(model.k1, model.b, model.mean)
+        for j in range(len(order) - 1, -1, -1):
+            i = order[j]
+            peak = max(s.peak(i, int(query.terms[i]), table, key) for s in sources)
+            rest[j] = rest[j + 1] + float(factor[i]) * peak
     slack = _slack(sources, model)
-    sample = (
-        np.zeros(0, np.int64)
-        if weighted
-        else _sample(sources, [(i, counts[i]) for i in order], limit)
-    )
+    sample = np.zeros(0, np.int64) if weighted else _sample(sources, order, limit)
     views = [(source, acc[source.base : source.base + source.span]) for source in sources]
 
-    left, done = sum(counts), len(order)
-    seen = left
+    seen, done = left, len(order)
     for j, i in enumerate(order):
-        if not weighted and left > PRUNE and rest[0] > 2 * rest[j]:
+        if may_prune and left > PRUNE and rest[0] > 2 * rest[j]:
             floor = _floor(acc, sample, limit) / slack
             if floor > rest[j] * (1 + boost):
                 done, seen = j, seen - left
@@ -141,7 +142,7 @@ def top(
         for _, view, docs in lists:
             view[docs] = 0
     else:
-        found = np.flatnonzero(acc[:size] >= least)
+        found = (acc[:size] >= least).nonzero()[0]
         value = acc.take(found)
         acc[:size] = 0
     _local.acc = acc
@@ -160,30 +161,22 @@ def top(
 Candidates = list[tuple[Source, Ints, npt.NDArray[np.float32]]]
 
 
-def _sample(sources: Sequence[Source], order: Sequence[tuple[int, int]], limit: int) -> Ints:
-    """Return places of live documents that hold the strongest terms."""
-    most, total = max(SAMPLE, limit), 0
-    chosen: list[int] = []
-    for i, count in order:
-        chosen.append(i)
-        total += min(count, most)
-        if total >= most:
+def _sample(sources: Sequence[Source], order: Sequence[int], limit: int) -> Ints:
+    """Return places of live documents that hold the strongest terms, in the widest source."""
+    source = max(sources, key=lambda source: source.span)
+    room = most = max(SAMPLE, limit)
+    lists = []
+    for i in order:
+        b, e = source.bounds[i]
+        lists.append(source.docs[b : e : 1 + (e - b) // most])
+        room -= e - b
+        if room <= 0:
             break
-    widest = max(source.span for source in sources)
-    places: list[Ints] = []
-    for source in sources:
-        if source.span * 8 < widest:
-            continue  # too few to matter
-        lists = [
-            source.docs[b : e : 1 + (e - b) // most]
-            for b, e in map(source.bounds.__getitem__, chosen)
-        ]
-        some = np.concatenate(lists)
-        alive = source.alive(some)
-        if alive is not None:
-            some = some[alive]
-        places.append(some + np.int64(source.base - source.lo))
-    return distinct(places)
+    some = distinct(lists)
+    alive = source.alive(some)
+    if alive is not None:
+        some = some[alive]
+    return some + np.int64(source.base - source.lo)
 
 
 def _floor(acc: npt.NDArray[np.float32], sample: Ints, limit: int) -> float:
@@ -230,7 +223,7 @@ def _narrow(chosen: Candidates, rest: float, limit: int, slack: float, boost: fl
     least = float(np.partition(every, -limit)[-limit]) / slack
     kept: Candidates = []
     for source, docs, score in chosen:
-        keep = np.flatnonzero((score + rest) * (1 + boost) >= least)
+        keep = ((score + rest) * (1 + boost) >= least).nonzero()[0]
         if len(keep):
             kept.append((source, docs[keep], score[keep]))
     return kept

@@ -91,7 +91,7 @@ class Segment:
         own, start = self.arrays["terms"], self.arrays["start"]
         if not len(own):
             return [(0, 0)] * len(terms)
-        places = own.searchsorted(terms).clip(max=len(own) - 1)
+        places = np.minimum(own.searchsorted(terms), len(own) - 1)
         begins = start.take(places)
         ends = np.where(own.take(places) == terms, start.take(places + 1), begins)
         return list(zip(begins.tolist(), ends.tolist(), strict=True))
@@ -101,7 +101,7 @@ class Segment:
         result: npt.NDArray[np.float64] = FREQUENCIES[self.arrays["codes"][at] >> 8]
         odd_at, odd = self.arrays["odd_at"], self.arrays["odd"]
         if len(odd_at):
-            place = odd_at.searchsorted(at).clip(max=len(odd_at) - 1)
+            place = np.minimum(odd_at.searchsorted(at), len(odd_at) - 1)
             hit = odd_at[place] == at
             result[hit] = odd[place[hit]]
         return result

@@ -98,7 +98,7 @@ class Source:
 
     def filter(self, keep: Mask) -> None:
         """Drop the postings of documents outside the mask, which begins at `lo`."""
-        kept = [b + np.flatnonzero(keep[self.docs[b:e] - self.lo]) for b, e in self.bounds]
+        kept = [b + keep[self.docs[b:e] - self.lo].nonzero()[0] for b, e in self.bounds]
         self._copy(np.concatenate([*kept, np.zeros(0, np.int64)]), list(map(len, kept)))
 
     def sizes(self) -> Ints:
@@ -117,7 +117,7 @@ class Source:
         place = self.docs[b:e].searchsorted(docs.astype(np.int32))
         place += b
         np.minimum(place, e - 1, out=place)
-        hit = np.flatnonzero(self.docs.take(place) == docs)
+        hit = (self.docs.take(place) == docs).nonzero()[0]
         return hit, self.codes.take(place[hit])
 
     def frequencies(self, docs: Ints) -> Floats:
