@@ -1,13 +1,13 @@
-"""The tables of a SQLite store, how a file gets them, and the statements that read them."""
+"""The tables of a SQLite store, and how a file gets them."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
 
-from memsheaf.stack import ProviderUnavailable, Scope, StoreCorrupt
+from memsheaf.stack import ProviderUnavailable, StoreCorrupt
 
-__all__ = ["COLUMNS", "migrate", "owner_condition", "version_of"]
+__all__ = ["VERSION", "migrate", "version_of"]
 
 # Each entry lifts a file by one version; a released entry is never edited.
 _MIGRATIONS = (
@@ -37,24 +37,6 @@ _MIGRATIONS = (
 )
 VERSION = len(_MIGRATIONS)
 _APPLICATION = 0x4D534846  # "MSHF", so that a foreign database is recognised
-
-COLUMNS = "records.row, records.body, records.access_count, records.accessed"
-
-# The narrowest field first: SQLite takes the index of the first, as + hides the others from it.
-_BY_FIELD = {
-    "session_id": "records.session_id = :session_id",
-    "user_id": "records.user_id = :user_id",
-    "agent_id": "records.agent_id = :agent_id",
-    "namespace": "records.namespace = :namespace",
-}
-
-
-def owner_condition(scope: Scope) -> str:
-    """The SQL condition of a scope, made of constants; its values are parameters."""
-    conditions = [text for name, text in _BY_FIELD.items() if name in scope.set_fields()]
-    if not conditions:
-        return "TRUE" if scope.is_everyone else "FALSE"
-    return " AND +".join(conditions)
 
 
 def version_of(connection: sqlite3.Connection) -> int:
