@@ -54,6 +54,21 @@ def test_the_words_of_a_removed_document_are_not_written(tmp_path: Path) -> None
     assert all(b"hunter2secret" not in p.read_bytes() for p in tmp_path.iterdir())
 
 
+def test_compaction_leaves_nothing_of_removed_documents(tmp_path: Path) -> None:
+    index = BM25Index("plain")
+    index.add_many(Document(f"d{i}", f"text number{i}") for i in range(5_000))
+    index.remove("d4321")
+    index.save(tmp_path, sequence=1)
+    assert any(b"d4321" in p.read_bytes() for p in tmp_path.iterdir())
+    before = [(hit.id, hit.score) for hit in index.search("text number77")]
+    index.compact()
+    index.save(tmp_path, sequence=2)
+    assert not any(b"d4321" in p.read_bytes() for p in tmp_path.iterdir())
+    again = BM25Index.load(tmp_path, analyzer="plain")
+    assert [(hit.id, hit.score) for hit in again.search("text number77")] == before
+    assert len(again) == 4_999
+
+
 def test_another_analyzer_is_refused(saved: Path) -> None:
     with pytest.raises(SnapshotError, match="plain"):
         BM25Index.load(saved, analyzer="english")

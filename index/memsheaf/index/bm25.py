@@ -124,6 +124,11 @@ class BM25Index:
         with self._writing:
             return self._store.remove(id)
 
+    def compact(self) -> None:
+        """Drop what removed documents left behind; the next save writes nothing of them."""
+        with self._writing:
+            self._store.compact()
+
     def search(
         self,
         text: str,

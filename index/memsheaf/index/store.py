@@ -263,6 +263,16 @@ class Store:
         while self.step():
             pass
 
+    def compact(self) -> None:
+        """Rewrite every segment that holds removed documents."""
+        self.settle()
+        for segment in self.segments:
+            if segment.died is not None and (segment.died != _NEVER).any():
+                self._merging, self._merge_version = [segment], self.version
+                self._merge = merge([segment], self.version)
+                while self._merge is not None:
+                    self.step()
+
     def neighbours(self) -> Neighbours:
         """Return the look-up of similar terms."""
         near = self._neighbours
