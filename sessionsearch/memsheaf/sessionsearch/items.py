@@ -78,13 +78,13 @@ class NewItem:
         object.__setattr__(self, "text", clean(self.text))
         try:
             object.__setattr__(self, "origin", ItemOrigin(self.origin))
-        except ValueError as error:
-            raise InvalidRecord(f"an item's origin is one of {', '.join(ItemOrigin)}") from error
+        except ValueError:  # it shows the value, and so do the next ones
+            raise InvalidRecord(f"an item's origin is one of {', '.join(ItemOrigin)}") from None
         if self.created_at is not None:
             try:
                 object.__setattr__(self, "created_at", parse_time(self.created_at))
-            except ValueError as error:
-                raise InvalidRecord("an item's created_at is not a time") from error
+            except ValueError:
+                raise InvalidRecord("an item's created_at is not a time") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def to_json(what: str, value: object) -> str:
     try:
         text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise InvalidRecord(f"{what} cannot be written as JSON") from None  # it may show text
+        raise InvalidRecord(f"{what} cannot be written as JSON") from None
     if len(text) > _MAX_TEXT:
         raise InvalidRecord(f"{what} is longer than {_MAX_TEXT} characters")
     return clean(text)

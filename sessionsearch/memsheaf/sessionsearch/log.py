@@ -34,7 +34,15 @@ from .log_rows import (
     read,
     visible,
 )
-from .log_schema import ADD_CONVERSATION, ADD_ITEM, CONVERSATIONS, ITEMS, REFRESH
+from .log_schema import (
+    ADD_CONVERSATION,
+    ADD_ITEM,
+    CONVERSATIONS,
+    ERASE_ITEMS,
+    ERASE_NOTE,
+    ITEMS,
+    REFRESH,
+)
 from .subscriptions import Subscription
 
 __all__ = ["ConversationLog", "ItemOrder"]
@@ -65,12 +73,13 @@ class ConversationLog:
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
+        self._timeout = timeout
         self._file = LogFile(Path(path).expanduser(), timeout)
         try:
             with self._file.reading() as connection:
                 pending = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
             if pending is not None:  # a process ended between an erasure and its last step
-                self._finish_erasures()
+                self._finish_erasures(0)
         except BaseException:
             self._file.close()
             raise
@@ -127,7 +136,7 @@ class ConversationLog:
             fresh = only_new(connection, held.row, rows)
             for seq, row in enumerate(fresh, first):
                 connection.execute(ADD_ITEM, (held.row, seq, *row.values()))
-            describe(connection, held.row, title, about)
+            describe(connection, held, title, about)
             if fresh:
                 times = [row["created"] for row in fresh]
                 connection.execute(
@@ -295,31 +304,22 @@ class ConversationLog:
                 write-ahead log; the next erasure or opening of the log empties it.
         """
         scope.require_readable()
-        place = _number("seq", seq, -1)
+        place = None if seq is None else _number("seq", seq, -1)
         with self._file.writing() as connection:
             held = find(connection, conversation)
             if held is None or not scope.matches(held.conversation.scope):
                 return False
+            changed = connection.execute(ERASE_ITEMS, {"row": held.row, "seq": place}).rowcount
             if seq is None:
-                connection.execute("DELETE FROM items WHERE conversation = ?", (held.row,))
+                connection.execute(ERASE_NOTE, {"note": held.note})
                 connection.execute(
-                    "UPDATE conversations SET title = '', metadata = '{}', erased = 1, "
-                    "deleted = coalesce(deleted, 0) WHERE row = ?",
-                    (held.row,),
+                    "UPDATE conversations SET deleted = 1, erased = 1 WHERE row = ?", (held.row,)
                 )
-            else:
-                changed = connection.execute(
-                    "UPDATE items SET type = '', role = NULL, status = '', response_id = NULL, "
-                    "text = '', data = '{}', metadata = '{}', erased = 1, "
-                    "deleted = coalesce(deleted, 0) "
-                    "WHERE conversation = ? AND seq = ? AND NOT erased",
-                    (held.row, place),
-                ).rowcount
-                if not changed:
-                    return False
-                connection.execute(REFRESH, {"row": held.row})
+            elif not changed:
+                return False
+            connection.execute(REFRESH, {"row": held.row})
             connection.execute("INSERT INTO erasures DEFAULT VALUES")
-        if not self._finish_erasures():
+        if not self._finish_erasures(self._timeout):
             raise ProviderTimeout("erased, but a reader holds the old pages; erase again later")
         return True
 
@@ -341,28 +341,27 @@ class ConversationLog:
     def _hide(self, conversation: str, scope: Scope, seq: int | None, *, hide: bool) -> bool:
         scope.require_readable()
         place = _number("seq", seq, -1)
-        moment = micros(datetime.now(UTC)) if hide else None
         with self._file.writing() as connection:
             held = find(connection, conversation)
             if held is None or not scope.matches(held.conversation.scope):
                 return False
             if seq is None:
                 connection.execute(
-                    "UPDATE conversations SET deleted = ? WHERE row = ?", (moment, held.row)
+                    "UPDATE conversations SET deleted = ? WHERE row = ?", (hide, held.row)
                 )
                 return held.deleted != hide
             changed = connection.execute(
                 "UPDATE items SET deleted = ? WHERE conversation = ? AND seq = ? "
-                "AND NOT erased AND (deleted IS NULL) = ?",
-                (moment, held.row, place, hide),
+                "AND NOT erased AND deleted <> ?",
+                (hide, held.row, place, hide),
             ).rowcount
             connection.execute(REFRESH, {"row": held.row})
             return changed > 0
 
-    def _finish_erasures(self) -> bool:
+    def _finish_erasures(self, seconds: float) -> bool:
         with self._file.reading() as connection:
             done = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
-        if not self._file.empty_log():
+        if not self._file.empty_log(seconds):
             return False
         with self._file.writing() as connection:
             connection.execute("DELETE FROM erasures WHERE number <= ?", (done,))
@@ -374,8 +373,8 @@ def _time(what: str, value: datetime | str | float | None) -> int | None:
         return None
     try:
         return micros(parse_time(value))
-    except ValueError as error:
-        raise InvalidQuery(f"{what} is not a time") from error
+    except ValueError:  # it shows the value
+        raise InvalidQuery(f"{what} is not a time") from None
 
 
 def _number(what: str, value: object, default: int, *, lowest: int = 0) -> int:

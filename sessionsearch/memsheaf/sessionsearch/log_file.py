@@ -83,9 +83,9 @@ class LogFile:
         with self._lock:
             self._committed.wait_for(lambda: self.commits != commits or self.closed, seconds)
 
-    def empty_log(self) -> bool:
+    def empty_log(self, seconds: float) -> bool:
         """Truncate the write-ahead log, which holds old pages; False where a reader holds it."""
-        until = time.monotonic() + self._timeout
+        until = time.monotonic() + seconds
         with self._borrowed() as connection:
             connection.execute("PRAGMA busy_timeout = 0")
             try:

@@ -14,7 +14,7 @@ from memsheaf.stack import InvalidRecord, Scope, parse_time
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin, NewItem, to_json
-from .log_schema import FIND
+from .log_schema import ERASE_NOTE, FIND
 
 __all__ = [
     "ITEM_FIELDS",
@@ -40,6 +40,7 @@ class Held:
     row: int
     conversation: Conversation
     deleted: bool
+    note: int | None
 
 
 ITEM_FIELDS = (
@@ -100,13 +101,17 @@ def only_new(
 
 
 def describe(
-    connection: sqlite3.Connection, row: int, title: str | None, metadata: str | None
+    connection: sqlite3.Connection, held: Held, title: str | None, metadata: str | None
 ) -> None:
-    """Replace title and metadata where they are given."""
-    if title is not None:
-        connection.execute("UPDATE conversations SET title = ? WHERE row = ?", (clean(title), row))
-    if metadata is not None:
-        connection.execute("UPDATE conversations SET metadata = ? WHERE row = ?", (metadata, row))
+    """Replace title and metadata where they are given, and overwrite the old ones."""
+    old = held.conversation
+    kept = (old.title, to_json("metadata", old.metadata))
+    wanted = (kept[0] if title is None else clean(title), kept[1] if metadata is None else metadata)
+    if wanted == kept:
+        return
+    note = connection.execute("INSERT INTO notes (title, metadata) VALUES (?, ?)", wanted).lastrowid
+    connection.execute("UPDATE conversations SET note = ? WHERE row = ?", (note, held.row))
+    connection.execute(ERASE_NOTE, {"note": held.note})
 
 
 def find(connection: sqlite3.Connection, conversation: str) -> Held | None:
@@ -137,7 +142,7 @@ def held_from(row: Sequence[Any]) -> Held:
         last_seq=row[10] - 1 if row[10] else None,
         item_count=row[10] - row[11],
     )
-    return Held(row[0], conversation, row[12] is not None)
+    return Held(row[0], conversation, bool(row[12]), row[13])
 
 
 def read(

@@ -10,6 +10,8 @@ __all__ = [
     "ADD_CONVERSATION",
     "ADD_ITEM",
     "CONVERSATIONS",
+    "ERASE_ITEMS",
+    "ERASE_NOTE",
     "FIND",
     "ITEMS",
     "REFRESH",
@@ -19,7 +21,8 @@ __all__ = [
 ]
 
 # Each entry lifts a file by one version; a released entry is never edited.
-# Items only ever go to the end of their table, so that no page with text is copied about.
+# Text lies in `items` and `notes` alone. Rows there are added at the end and overwritten in place,
+# by as many bytes: SQLite moves no cell then, and leaves no copy that an erasure would miss.
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """
@@ -31,13 +34,19 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             removed INTEGER NOT NULL,
             created INTEGER NOT NULL,
             updated INTEGER NOT NULL,
-            deleted INTEGER,
+            deleted INTEGER NOT NULL DEFAULT 0,
             erased INTEGER NOT NULL DEFAULT 0,
+            note INTEGER REFERENCES notes (position)
+        ) STRICT
+        """,
+        "CREATE INDEX by_time ON conversations (updated, row) WHERE NOT deleted",
+        """
+        CREATE TABLE notes (
+            position INTEGER PRIMARY KEY AUTOINCREMENT,
             title TEXT NOT NULL,
             metadata TEXT NOT NULL
         ) STRICT
         """,
-        "CREATE INDEX by_time ON conversations (updated, row) WHERE deleted IS NULL",
         """
         CREATE TABLE items (
             position INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -50,8 +59,8 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             response_id TEXT,
             created INTEGER NOT NULL,
             recorded INTEGER NOT NULL,
-            deleted INTEGER,
-            erased INTEGER NOT NULL DEFAULT 0,
+            deleted INTEGER NOT NULL DEFAULT 0 CHECK (deleted IN (0, 1)),
+            erased INTEGER NOT NULL DEFAULT 0 CHECK (erased IN (0, 1)),
             key BLOB,
             text TEXT NOT NULL,
             data TEXT NOT NULL,
@@ -68,13 +77,15 @@ _APPLICATION = 0x4D53434C  # "MSCL", so that a foreign database is recognised
 
 _CONVERSATION = """
     row, id, user_id, agent_id, session_id, namespace,
-    title, metadata, created, updated, next_seq, removed, deleted
+    coalesce(title, ''), coalesce(metadata, '{}'),
+    created, updated, next_seq, removed, deleted, note
 """
-FIND = f"SELECT {_CONVERSATION} FROM conversations WHERE id = ? AND NOT erased"
+_NOTED = "conversations LEFT JOIN notes ON notes.position = conversations.note"
+FIND = f"SELECT {_CONVERSATION} FROM {_NOTED} WHERE id = ? AND NOT erased"
 
 _LISTED = f"""
-    SELECT {_CONVERSATION} FROM conversations
-    WHERE deleted IS NULL
+    SELECT {_CONVERSATION} FROM {_NOTED}
+    WHERE NOT deleted
     AND (:user_id IS NULL OR user_id = :user_id)
     AND (:agent_id IS NULL OR agent_id = :agent_id)
     AND (:session_id IS NULL OR session_id = :session_id)
@@ -90,7 +101,7 @@ CONVERSATIONS = {
 _READ = """
     SELECT seq, type, text, role, origin, data, metadata, created, recorded, status, response_id
     FROM items
-    WHERE conversation = :conversation AND deleted IS NULL AND seq > :after AND seq < :before
+    WHERE conversation = :conversation AND NOT deleted AND seq > :after AND seq < :before
     AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
 """
 ITEMS = {
@@ -101,8 +112,8 @@ ITEMS = {
 ADD_CONVERSATION = """
     INSERT INTO conversations (
         id, user_id, agent_id, session_id, namespace,
-        next_seq, removed, created, updated, title, metadata
-    ) VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?, '', '{}')
+        next_seq, removed, created, updated
+    ) VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?)
 """
 ADD_ITEM = """
     INSERT INTO items (
@@ -112,9 +123,23 @@ ADD_ITEM = """
 """
 REFRESH = """
     UPDATE conversations SET removed =
-        (SELECT count(*) FROM items WHERE conversation = :row AND deleted IS NOT NULL)
+        (SELECT count(*) FROM items WHERE conversation = :row AND deleted)
     WHERE row = :row
 """
+
+
+def _blanked(*columns: str) -> str:
+    """Assignments that overwrite text columns by as many bytes of filler."""
+    filler = "{0} = replace(hex(zeroblob(length(CAST({0} AS BLOB)))), '00', 'x')"
+    return ", ".join(filler.format(column) for column in columns)
+
+
+ERASE_ITEMS = f"""
+    UPDATE items SET deleted = 1, erased = 1,
+    {_blanked("text", "data", "metadata", "type", "role", "status", "response_id")}
+    WHERE conversation = :row AND (:seq IS NULL OR seq = :seq) AND NOT erased
+"""
+ERASE_NOTE = f"UPDATE notes SET {_blanked('title', 'metadata')} WHERE position = :note"
 
 
 def format_of(connection: sqlite3.Connection) -> int:
