@@ -133,6 +133,12 @@ def test_a_bad_item_is_refused_and_nothing_of_its_batch_is_written(
     assert log.conversations(MIRA) == []
 
 
+@pytest.mark.parametrize("items", [None, 3, "secret", {"type": "secret"}])
+def test_what_is_no_item_is_refused(log: ConversationLog, items: Any) -> None:
+    with pytest.raises(InvalidRecord, match="append takes NewItem"):
+        log.append("c", items, MIRA)
+
+
 def test_a_failure_within_a_batch_leaves_nothing(log: ConversationLog, log_path: Path) -> None:
     log.append("c", said("a"), MIRA)
     with closing(sqlite3.connect(log_path)) as other:

@@ -45,6 +45,8 @@ def test_an_empty_snapshot_tells_the_cursor(log: ConversationLog) -> None:
     assert texts(ahead.read(timeout=0)) == ["c"]
     with pytest.raises(InvalidQuery):
         log.subscribe("c", MIRA, after=-3)
+    with pytest.raises(InvalidQuery):
+        ahead.read(timeout=0, limit=0)
 
 
 def test_each_subscriber_gets_each_item_until_it_ends(log: ConversationLog) -> None:

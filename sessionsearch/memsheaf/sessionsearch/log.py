@@ -116,7 +116,9 @@ class ConversationLog:
             raise InvalidRecord(f"title must be text, not {type(title).__name__}")
         about = None if metadata is None else to_json("metadata", metadata)
         recorded = micros(datetime.now(UTC))
-        batch = [items] if isinstance(items, NewItem) else list(items)
+        if not isinstance(items, NewItem | Iterable):
+            raise InvalidRecord(f"append takes NewItem, not {type(items).__name__}")
+        batch = [items] if isinstance(items, NewItem) else items
         rows = [encoded(item, recorded) for item in batch]
         with self._file.writing() as connection:
             held = find(connection, conversation)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
+from memsheaf.stack import InvalidQuery
+
 from .items import Item
 from .log_file import LogFile
 
@@ -46,11 +48,16 @@ class Subscription:
 
         Args:
             timeout: Seconds to wait for the first one; None waits until there is one.
-            limit: At most this many.
+            limit: At most this many, at least one.
 
         Returns:
             The items; empty after the timeout, and when the subscription or the log is closed.
+
+        Raises:
+            InvalidQuery: The limit is below one.
         """
+        if limit < 1:
+            raise InvalidQuery("limit must be at least 1")
         until = None if timeout is None else time.monotonic() + timeout
         while not self._closed and not self._file.closed:
             commits = self._file.commits
