@@ -76,10 +76,7 @@ class ConversationLog:
         self._timeout = timeout
         self._file = LogFile(Path(path).expanduser(), timeout)
         try:
-            with self._file.reading() as connection:
-                pending = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
-            if pending is not None:  # a process ended between an erasure and its last step
-                self._finish_erasures(0)
+            self._finish_erasures(0)  # a process may have ended between an erasure and this
         except BaseException:
             self._file.close()
             raise
@@ -307,23 +304,10 @@ class ConversationLog:
         """
         scope.require_readable()
         place = None if seq is None else _number("seq", seq, -1)
-        with self._file.writing() as connection:
-            held = find(connection, conversation)
-            if held is None or not scope.matches(held.conversation.scope):
-                return False
-            changed = connection.execute(ERASE_ITEMS, {"row": held.row, "seq": place}).rowcount
-            if seq is None:
-                connection.execute(ERASE_NOTE, {"note": held.note})
-                connection.execute(
-                    "UPDATE conversations SET deleted = 1, erased = 1 WHERE row = ?", (held.row,)
-                )
-            elif not changed:
-                return False
-            connection.execute(REFRESH, {"row": held.row})
-            connection.execute("INSERT INTO erasures DEFAULT VALUES")
+        erased = self._overwrite(conversation, scope, place)
         if not self._finish_erasures(self._timeout):
             raise ProviderTimeout("erased, but a reader holds the old pages; erase again later")
-        return True
+        return erased
 
     def close(self) -> None:
         """Close the file and end the subscriptions; again: nothing."""
@@ -360,9 +344,29 @@ class ConversationLog:
             connection.execute(REFRESH, {"row": held.row})
             return changed > 0
 
+    def _overwrite(self, conversation: str, scope: Scope, seq: int | None) -> bool:
+        with self._file.writing() as connection:
+            held = find(connection, conversation)
+            if held is None or not scope.matches(held.conversation.scope):
+                return False
+            changed = connection.execute(ERASE_ITEMS, {"row": held.row, "seq": seq}).rowcount
+            if seq is None:
+                connection.execute(ERASE_NOTE, {"note": held.note})
+                connection.execute(
+                    "UPDATE conversations SET deleted = 1, erased = 1 WHERE row = ?", (held.row,)
+                )
+            elif not changed:
+                return False
+            connection.execute(REFRESH, {"row": held.row})
+            connection.execute("INSERT INTO erasures DEFAULT VALUES")
+            return True
+
     def _finish_erasures(self, seconds: float) -> bool:
+        """Empty the write-ahead log after erasures; False where a reader holds it so long."""
         with self._file.reading() as connection:
             done = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
+        if done is None:
+            return True
         if not self._file.empty_log(seconds):
             return False
         with self._file.writing() as connection:
