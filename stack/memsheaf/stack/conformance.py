@@ -15,10 +15,14 @@ A hook, a scope field or a trait that the provider does not have skips its tests
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-for _part in ("base", "driver", "search", "rules", "hooks"):  # so that their asserts explain
-    pytest.register_assert_rewrite(f"memsheaf.stack.conformance_{_part}")
+for _part in ("base", "driver", "search", "rules", "hooks"):
+    _module = f"memsheaf.stack.conformance_{_part}"
+    if _module not in sys.modules:  # too late otherwise, and pytest would warn
+        pytest.register_assert_rewrite(_module)  # so that a failed assert shows its values
 
 from .conformance_base import HOSTILE_TEXTS  # noqa: E402
 from .conformance_hooks import HooksConformance  # noqa: E402
