@@ -21,7 +21,7 @@ from memsheaf.stack import (
     UsageError,
     hookimpl,
 )
-from memsheaf.stack.fusion import FUSIONS, normalise
+from memsheaf.stack.fusion import DEMOTION, FUSIONS, normalise
 from memsheaf.stack.merge import Listing, merge, merge_recent
 from memsheaf.stack.relevance import lexical_relevance
 
@@ -89,11 +89,11 @@ def test_weights_weigh() -> None:
     assert [(hit.id, hit.score) for hit in hits] == [(TEA.id, 0.75), (COFFEE.id, 0.25)]
 
 
-def test_a_hit_without_a_term_of_the_query_keeps_three_tenths() -> None:
+def test_a_hit_without_a_term_of_the_query_keeps_only_a_part() -> None:
     noise = record("weather report")
     hits = merge("tea", [listing("noise", noise), listing("a", COFFEE, TEA)])
     assert [hit.id for hit in hits] == [COFFEE.id, TEA.id, noise.id]
-    assert hits[-1].score == pytest.approx(0.3 * 0.5)
+    assert hits[-1].score == pytest.approx(DEMOTION * 0.5)
     assert hits[-1].relevance == 0.0
     assert "no term of the query" in str(hits[-1].explain())
     kept = merge("tea", [listing("noise", noise)], demotion=1.0)
@@ -203,7 +203,7 @@ def test_the_explanation_adds_up() -> None:
     for hit in merge("tea", lists, rerank=lambda text, pool: [1.0] * len(pool)):
         tree = hit.explain()
         assert tree.value == hit.score
-        keeps = 1.0 if hit.relevance else 0.3
+        keeps = 1.0 if hit.relevance else DEMOTION
         assert math.fsum(p.value for p in tree.parts) / 5.0 * keeps == pytest.approx(hit.score)
         assert {p.description.split(":")[0] for p in tree.parts} == {
             *(s.provider for s in hit.sources),

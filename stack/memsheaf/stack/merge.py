@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from .errors import InvalidQuery
 from .fusion import DEMOTION, normalise
@@ -30,6 +31,10 @@ class Listing:
     provider: str
     weight: float
     hits: Sequence[Hit]
+
+
+_Share = tuple[str, float, int, float]
+"""A list's name and weight, the hit's rank in it, and what it adds to the sum."""
 
 
 @dataclass(slots=True)
@@ -108,39 +113,39 @@ def merge(
         return []
     shown = [group.shown for group in groups]
     relevance = _relevance(text, groups, shown)
-    parts: list[list[Explanation]] = [[] for _ in groups]
-    totals = [0.0] * len(groups)
-    weights = 0.0
-    lists = [
-        (listing.provider, listing.weight, _best_places(listing, groups)) for listing in listings
-    ]
+    places = _places(groups)
+    lists = [(li.provider, li.weight, places.get(li.provider, [])) for li in listings]
     if rerank is not None:
         lists.append(("rerank", rerank_weight, _reranked(rerank, text, shown)))
+    shares: list[list[_Share]] = [[] for _ in groups]
     for name, weight, ranked in lists:
-        weights += weight
         values = normalise(fusion, [score for _, score in ranked])
         for rank, ((place, _), value) in enumerate(zip(ranked, values, strict=True), start=1):
-            totals[place] += weight * value
-            told = f"{name}: weight {weight:g} x {fusion} of rank {rank}"
-            parts[place].append(Explanation(weight * value, told))
+            shares[place].append((name, weight, rank, weight * value))
+    weights = sum(weight for _, weight, _ in lists)
     hits = []
     for place, group in enumerate(groups):
-        fused = totals[place] / weights
         keeps = 1.0 if relevance[place] > 0 else demotion
-        told = f"fused: sum / {weights:g} (weights of all that answered)"
-        if keeps != 1.0:
-            told += f" x {keeps:g} (no term of the query matches)"
-        tree = Explanation(fused * keeps, told, tuple(parts[place]))
+        score = sum(share for _, _, _, share in shares[place]) / weights * keeps
+        arithmetic = partial(_explained, score, weights, keeps, fusion, shares[place])
+        sources = group.sources()
         hits.append(
-            Hit(
-                shown[place],
-                fused * keeps,
-                relevance[place],
-                sources=group.sources(),
-                explanation=tree,
-            )
+            Hit(shown[place], score, relevance[place], sources=sources, arithmetic=arithmetic)
         )
     return sorted(hits, key=lambda hit: _order(hit, moment))
+
+
+def _explained(
+    score: float, weights: float, keeps: float, fusion: str, shares: Sequence[_Share]
+) -> Explanation:
+    told = f"fused: sum / {weights:g} (weights of all that answered)"
+    if keeps != 1.0:
+        told += f" x {keeps:g} (no term of the query matches)"
+    parts = (
+        Explanation(share, f"{name}: weight {weight:g} x {fusion} of rank {rank}")
+        for name, weight, rank, share in shares
+    )
+    return Explanation(score, told, tuple(parts))
 
 
 def merge_recent(
@@ -155,7 +160,7 @@ def merge_recent(
             0.0,
             0.0,
             sources=group.sources(),
-            explanation=Explanation(0.0, "blank text: ordered by updated_at"),
+            arithmetic=partial(Explanation, 0.0, "blank text: ordered by updated_at"),
         )
         for group in _collapse(listings, alias)
     ]
@@ -194,17 +199,22 @@ def _relevance(text: str, groups: Sequence[_Group], shown: Sequence[MemoryRecord
     return [own if value is None else value for value, own in zip(given, computed, strict=True)]
 
 
-def _best_places(listing: Listing, groups: Sequence[_Group]) -> list[tuple[int, float]]:
-    """The groups that a list returned, each at its best place, with the list's score."""
-    found: dict[int, tuple[int, float]] = {}
+def _places(groups: Sequence[_Group]) -> dict[str, list[tuple[int, float]]]:
+    """Per provider the groups that it returned, each at its best place, with its own score."""
+    found: dict[str, dict[int, tuple[int, float]]] = {}
     for place, group in enumerate(groups):
         for _, source in group.copies:
-            if source.provider == listing.provider:
-                best = found.get(place)
-                if best is None or source.rank < best[0]:
-                    found[place] = (source.rank, source.score)
-    ordered = sorted(found.items(), key=lambda item: item[1][0])
-    return [(place, score) for place, (_, score) in ordered]
+            of_provider = found.setdefault(source.provider, {})
+            best = of_provider.get(place)
+            if best is None or source.rank < best[0]:
+                of_provider[place] = (source.rank, source.score)
+    return {
+        provider: [
+            (place, score)
+            for place, (_, score) in sorted(of_provider.items(), key=lambda item: item[1][0])
+        ]
+        for provider, of_provider in found.items()
+    }
 
 
 def _reranked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, overload
@@ -148,7 +148,7 @@ class Hit:
             where a provider does not say, never None from the stack.
         native_ids: The record's ids in a foreign system, where the provider is an adapter to one.
         sources: Every provider that returned it; filled by the stack.
-        explanation: The score's arithmetic.
+        arithmetic: Builds the tree of `explain`; only where somebody asks.
     """
 
     record: MemoryRecord
@@ -156,7 +156,7 @@ class Hit:
     relevance: float | None = None
     native_ids: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
-    explanation: Explanation | None = field(default=None, repr=False)
+    arithmetic: Callable[[], Explanation] | None = field(default=None, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -165,7 +165,9 @@ class Hit:
 
     def explain(self) -> Explanation:
         """The arithmetic behind the score, as a tree that prints."""
-        return self.explanation or Explanation(self.score, "the provider's own score")
+        if self.arithmetic is None:
+            return Explanation(self.score, "the provider's own score")
+        return self.arithmetic()
 
 
 @dataclass(frozen=True, slots=True)

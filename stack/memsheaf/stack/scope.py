@@ -88,11 +88,14 @@ class Scope:
 
         A scope with no field set matches nothing: only `Scope.EVERYONE` matches everything.
         """
-        mine = self.key()
-        if mine == (None, None, None, None):
+        user, agent, session, namespace = self.key()
+        if user is None and agent is None and session is None and namespace is None:
             return False
-        return all(
-            want is None or want == have for want, have in zip(mine, owner.key(), strict=True)
+        return (
+            (user is None or user == owner.user_id)
+            and (agent is None or agent == owner.agent_id)
+            and (session is None or session == owner.session_id)
+            and (namespace is None or namespace == owner.namespace)
         )
 
     def require_readable(self) -> Scope:

@@ -26,5 +26,7 @@ def same_content_key(content: str) -> str:
     >>> same_content_key("  The  deploy window ") == same_content_key("the deploy window")
     True
     """
+    if content.isascii():  # nothing to normalise, and the usual case
+        return " ".join(content.lower().split())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", content).casefold())
     return _SPACE.sub(" ", folded).strip()
