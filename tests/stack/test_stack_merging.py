@@ -243,8 +243,8 @@ def test_fusion_and_demotion_are_settings(shelf: Make) -> None:
         MemoryStack([], colour="red")
 
 
-def test_noise_beside_a_store_costs_nothing(shelf: Make) -> None:
-    """A provider with five irrelevant hits for everything moves no relevant hit."""
+def test_noise_beside_a_store_costs_the_last_place_at_the_most(shelf: Make) -> None:
+    """Of five irrelevant hits only the first gets in, and only at the end of ten."""
 
     class Noise:
         @hookimpl
@@ -256,7 +256,7 @@ def test_noise_beside_a_store_costs_nothing(shelf: Make) -> None:
         alone = [hit.id for hit in stack.search("tea number 7")]
     with MemoryStack([shelf(records=held), Noise()], scope=MIRA) as stack:
         beside = [hit.id for hit in stack.search("tea number 7")]
-    assert beside == alone
+    assert beside[:9] == alone[:9]
 
 
 def test_1b_16_and_17_distinct_records_both_and_equal_ones_once(shelf: Make) -> None:
