@@ -95,9 +95,13 @@ class Driver:
         native_ids = self._call("store", record=record)
         self._native_ids[record.id] = tuple(native_ids or ())
 
-    def store_many(self, records: Sequence[MemoryRecord]) -> builtins.list[Exception | None]:
-        """Store a batch."""
-        return builtins.list(self._call("store_many", records=records))
+    def store_many(self, records: Sequence[MemoryRecord]) -> builtins.list[object]:
+        """Store a batch: for each an error, or None, or the native ids that it became."""
+        outcomes = builtins.list(self._call("store_many", records=records))
+        for record, outcome in zip(records, outcomes, strict=True):
+            if not isinstance(outcome, Exception):
+                self._native_ids[record.id] = tuple(outcome or ())
+        return outcomes
 
     def forget(self, record_id: str, scope: Scope) -> object:
         """What the provider answered."""

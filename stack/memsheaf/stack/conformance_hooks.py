@@ -123,18 +123,26 @@ class HooksConformance(ConformanceBase):
         for _ in range(2):
             assert memory.records("cello") == [stored]
 
-    def test_store_many_tells_each_outcome(self, memory: Driver) -> None:
+    def test_store_many_stores_each(self, memory: Driver) -> None:
         memory.require("store_many")
+        batch = [record(f"cello {n}") for n in range(4)]
+        assert not any(isinstance(outcome, Exception) for outcome in memory.store_many(batch))
+        assert len(memory.search("cello")) == 4
+        assert memory.forget(batch[0].id, MIRA) is True
+        assert memory.store_many([]) == []
+
+    def test_store_many_refuses_one_and_stores_the_others(self, memory: Driver) -> None:
+        memory.require("store_many")
+        self._enforces(memory, "user_id")
+        self._whole()
         taken = record("held by another", TOMAS)
         memory.store(taken)
-        batch = [record(f"cello {n}") for n in range(4)]
-        batch.insert(2, record("taken over", id=taken.id))
+        batch = [record("cello 1"), record("taken over", id=taken.id), record("cello 2")]
         outcomes = memory.store_many(batch)
-        refused = [isinstance(outcome, IdUnavailable) for outcome in outcomes]
-        assert refused == [False, False, True, False, False]
-        assert [o for o in outcomes if o is not None] == [outcomes[2]]
-        assert len(memory.search("cello")) == 4
-        assert memory.store_many([]) == []
+        assert [type(o) is IdUnavailable for o in outcomes] == [False, True, False]
+        assert sum(isinstance(o, Exception) for o in outcomes) == 1
+        assert set(memory.contents("cello")) == {"cello 1", "cello 2"}
+        assert memory.contents("", TOMAS) == ["held by another"]
 
     def test_check_of_a_healthy_provider(self, memory: Driver) -> None:
         memory.require("check")
