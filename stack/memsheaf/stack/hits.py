@@ -42,7 +42,7 @@ def accept_hits(
                 dropped[reason] = dropped.get(reason, 0) + 1
                 continue
             assert isinstance(hit, Hit)
-            kept.append(stamped(hit, mounted))
+            kept.append(hit if mounted.pinned is None else stamped(hit, mounted))
         notes = [f"{count} dropped: {reason}" for reason, count in dropped.items()]
         if "more than were asked for" in dropped:
             notes = [n for n in notes if not n.endswith("more than were asked for")]
@@ -136,7 +136,7 @@ def _fault(
         return "its relevance is not in [0, 1]"
     if not isinstance(hit.record.content, str):
         return "its content is not text"
-    record = _stamp(hit.record, mounted)
+    record = hit.record if mounted.pinned is None else _stamp(hit.record, mounted)
     if not scope.matches(record.scope):
         return "outside the scope"
     if record.is_expired(moment):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -33,26 +33,28 @@ class Listing:
     hits: Sequence[Hit]
 
 
+Alias = Callable[[str, Hit], str | None]
+"""Our id of a provider's hit, where the stack knows it by another."""
+
 _Share = tuple[str, float, int, float]
 """A list's name and weight, the hit's rank in it, and what it adds to the sum."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """Copies of one memory."""
+    """Copies of one memory, and the one that is shown."""
 
-    copies: list[tuple[Hit, Source]] = field(default_factory=list)
+    copies: list[tuple[Hit, Source]]
+    shown: MemoryRecord
 
-    @property
-    def shown(self) -> MemoryRecord:
-        """The newest of the full copies under our own id, else the newest foreign one."""
-        if len(self.copies) == 1:  # the usual case, and this is asked for often
-            return self.copies[0][0].record
+    def add(self, copies: Sequence[tuple[Hit, Source]]) -> None:
+        """Take more copies; shown is the newest full copy under our id, else the newest at all."""
+        self.copies.extend(copies)
         best = max(
             self.copies,
             key=lambda copy: (not copy[1].native_ids, copy[0].record.updated_at),
         )
-        return best[0].record
+        self.shown = best[0].record
 
     def sources(self) -> tuple[Source, ...]:
         if len(self.copies) == 1:
@@ -66,6 +68,8 @@ class _Group:
         )
 
     def relevance(self) -> float | None:
+        if len(self.copies) == 1:
+            return self.copies[0][0].relevance
         given = [hit.relevance for hit, _ in self.copies if hit.relevance is not None]
         return max(given, default=None)
 
@@ -91,7 +95,7 @@ def merge(
     demotion: float = DEMOTION,
     rerank: Reranker | None = None,
     rerank_weight: float = 1.0,
-    alias: Callable[[str, Hit], str | None] = lambda provider, hit: None,
+    alias: Alias | None = None,
 ) -> list[Hit]:
     """Fuse lists into one.
 
@@ -150,7 +154,7 @@ def _explained(
 
 def merge_recent(
     listings: Sequence[Listing],
-    alias: Callable[[str, Hit], str | None] = lambda provider, hit: None,
+    alias: Alias | None = None,
 ) -> list[Hit]:
     """Merge the answers to blank text: the latest updated first, no fusion, no score."""
     moment = now()
@@ -171,22 +175,29 @@ def _order(hit: Hit, moment: datetime) -> tuple[float, float, str]:
     return (-hit.score, -hit.record.recency(moment).timestamp(), hit.record.id)
 
 
-def _collapse(listings: Sequence[Listing], alias: Callable[[str, Hit], str | None]) -> list[_Group]:
+def _collapse(listings: Sequence[Listing], alias: Alias | None) -> list[_Group]:
     """Group copies: by id, then by equal content within one scope."""
     by_id: dict[str, _Group] = {}
     for listing in listings:
         for rank, hit in enumerate(listing.hits, start=1):
-            ours = alias(listing.provider, hit)
-            native = hit.native_ids or ((hit.record.id,) if ours is not None else ())
-            source = Source(listing.provider, rank, hit.score, hit.record.id, tuple(native))
+            native = hit.native_ids
+            ours = alias(listing.provider, hit) if alias is not None else None
+            if ours is not None:
+                native = native or (hit.record.id,)
+            source = Source(listing.provider, rank, hit.score, hit.record.id, native)
             if ours is not None and ours != hit.record.id:
                 hit = replace(hit, record=hit.record.model_copy(update={"id": ours}))
-            by_id.setdefault(hit.record.id, _Group()).copies.append((hit, source))
+            group = by_id.get(hit.record.id)
+            if group is None:
+                by_id[hit.record.id] = _Group([(hit, source)], hit.record)
+            else:
+                group.add([(hit, source)])
     by_content: dict[tuple[object, str], _Group] = {}
     for group in by_id.values():
-        shown = group.shown
-        key = (shown.scope.key(), same_content_key(shown.content))
-        by_content.setdefault(key, _Group()).copies.extend(group.copies)
+        key = (group.shown.scope.key(), same_content_key(group.shown.content))
+        same = by_content.setdefault(key, group)
+        if same is not group:
+            same.add(group.copies)
     return list(by_content.values())
 
 

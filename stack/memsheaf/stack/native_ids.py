@@ -58,6 +58,11 @@ class NativeIds:
         self._connection, self._pid, self._used = connection, os.getpid(), True
         return connection
 
+    @property
+    def used(self) -> bool:
+        """Whether any id may be known; another process may have made the file since."""
+        return self._used or (self._path is not None and self._path.exists())
+
     def add(self, provider: str, record_id: str, native_ids: Sequence[str]) -> None:
         """Remember what a record became in a provider.
 
@@ -77,7 +82,7 @@ class NativeIds:
 
     def native(self, provider: str, record_id: str) -> tuple[str, ...]:
         """The ids that a record has in a provider."""
-        if not self._used:
+        if not self.used:
             return ()
         with self._lock:
             rows = self._connect().execute(
@@ -88,7 +93,7 @@ class NativeIds:
 
     def ours(self, provider: str, native_ids: Iterable[str]) -> str | None:
         """Our id of a foreign record, or None."""
-        if not self._used:
+        if not self.used:
             return None
         with self._lock:
             for native in native_ids:
@@ -106,7 +111,7 @@ class NativeIds:
 
     def drop(self, provider: str, record_id: str) -> None:
         """Forget what a record was in a provider."""
-        if not self._used:
+        if not self.used:
             return
         with self._lock, self._connect() as connection:
             connection.execute(

@@ -274,8 +274,9 @@ class Reader:
             for a in answers
             if a.value is not None
         ]
+        alias = self._alias if self._core.native.used else None
         if not text.strip():
-            return merge_recent(listings, self._alias)
+            return merge_recent(listings, alias)
         settings = self._core.settings
         return merge(
             text,
@@ -284,7 +285,7 @@ class Reader:
             demotion=settings.demotion,
             rerank=rerank,
             rerank_weight=settings.rerank_weight,
-            alias=self._alias,
+            alias=alias,
         )
 
     def _alias(self, provider: str, hit: Hit) -> str | None:
