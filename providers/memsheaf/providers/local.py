@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -378,10 +378,9 @@ class LocalStore:
         tags = filters.tags_any if filters is not None else ()
         ranked = []
         for hit in hits:
-            told = self._profile.explain(
-                Match(hit.score, hit.relevance or 0.0), hit.record, moment, tags
-            )
-            ranked.append(Hit(hit.record, told.value, hit.relevance, explanation=told))
+            match = Match(hit.score, hit.relevance or 0.0)
+            explain = partial(self._profile.explain, match, hit.record, moment, tags)
+            ranked.append(Hit(hit.record, explain().value, hit.relevance, arithmetic=explain))
         return sorted(ranked, key=lambda hit: (-hit.score, hit.id))
 
     def _wrote(self, count: int, *, erased: bool) -> None:
