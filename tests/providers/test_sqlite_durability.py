@@ -319,3 +319,14 @@ def test_factory_places_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "x.db").exists()
     store.close()
     elsewhere.close()
+
+
+def test_words_of_most_records_do_not_hide_what_holds_only_them(store: SqliteStore) -> None:
+    store.store_many([record(f"cello case {n}") for n in range(6)])
+    store.store(record("violin"))
+    for _ in range(2):  # the second time it is remembered that both words are common
+        assert len(contents(store, "cello case")) == 6
+        assert contents(store, "cello violin")[0] == "violin"
+        assert len(contents(store, "cello violin")) == 7
+    store.store_many([record(f"piano {n}") for n in range(40)])
+    assert len(contents(store, "cello piano")) == 46

@@ -40,7 +40,7 @@ from .sqlite_rows import (
     owner_condition,
     read_record,
 )
-from .sqlite_search import best_matches
+from .sqlite_search import TextSearch
 
 __all__ = ["FACTORY", "SqliteOptions", "SqliteStore"]
 
@@ -106,6 +106,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path | None = None, *, timeout: float = 5.0) -> None:
         self._database = Database(Path(path) if path is not None else None, timeout)
+        self._text = TextSearch()
 
     @hookimpl
     def search(
@@ -119,7 +120,7 @@ class SqliteStore:
             records = self._ordered("recent", scope, filters, limit, None)
             return [Hit(record, 0.0, 0.0) for record in records]
         with self._database.reading() as connection:
-            return best_matches(connection, text, scope, limit, filters)
+            return self._text.best(connection, text, scope, limit, filters)
 
     @hookimpl
     def store(self, record: MemoryRecord) -> None:

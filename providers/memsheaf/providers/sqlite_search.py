@@ -15,10 +15,11 @@ from memsheaf.stack import Filter, Hit, MemoryRecord, Scope, StoreCorrupt
 from .sqlite_query import owned_by, query_units
 from .sqlite_rows import COLUMNS, FILTERED, filter_values, is_shown, read_record
 
-__all__ = ["best_matches"]
+__all__ = ["TextSearch"]
 
 _MARGIN = 50  # rows beyond the limit that are asked for at first, as some may be refused
 _FEW = 1_000  # holders of a term whose rows are kept
+_REMEMBERED = 10_000  # terms
 
 _RANK = "bm25(words, 1.0, 1.0, 0.5, 0.0)"  # content, tags, terms; the scope only selects
 _SEARCH = f"""
@@ -43,6 +44,7 @@ _BY_ROW = f"SELECT {COLUMNS} FROM records WHERE row = ?"
 class _Term:
     """A term of the query in the scope that is searched."""
 
+    unit: str
     match: str
     frequency: int
     holders: frozenset[int] | None  # None where there are many
@@ -59,29 +61,57 @@ class _Found:
     record: MemoryRecord
 
 
-def best_matches(
-    connection: sqlite3.Connection, text: str, scope: Scope, limit: int, filters: Filter | None
-) -> list[Hit]:
-    """Hits by BM25 and the share of the query's idf that each matches.
+class TextSearch:
+    """Search in one file; remembers which words more than half of its records hold."""
 
-    bm25() counts the holders of every term in the whole file, so it is asked only for the terms
-    that tell records of this scope apart: those that some of them hold, but not all. Records that
-    hold none of these follow.
-    """
-    units = query_units(text)
-    terms = [_term(connection, owned_by(scope, unit)) for unit in units]
-    held = [unit for unit, term in zip(units, terms, strict=True) if term.frequency]
-    if not held:
-        return []
-    size = _size(connection, scope)
-    telling = [unit for unit, term in zip(units, terms, strict=True) if 0 < term.frequency < size]
-    found: list[_Found] = []
-    for chosen in (telling, held) if len(telling) < len(held) else (held,):
-        if chosen and len(found) < limit:
-            match = owned_by(scope, " OR ".join(chosen))
-            found += _best(connection, match, scope, limit, filters, found)
-    shares = _shares(connection, terms, size, [one.row for one in found])
-    return [Hit(f.record, f.score, s) for f, s in zip(found, shares, strict=True)]
+    def __init__(self) -> None:
+        self._common: dict[str, tuple[int, bool]] = {}
+
+    def best(
+        self,
+        connection: sqlite3.Connection,
+        text: str,
+        scope: Scope,
+        limit: int,
+        filters: Filter | None,
+    ) -> list[Hit]:
+        """Hits by BM25 and the share of the query's idf that each matches.
+
+        bm25() counts the holders of every term in the whole file, which is what a search costs. So
+        it is not asked for terms that cannot order the records: those that none or all of the
+        scope hold, and those of more than half of the file, which it gives a weight of about 0.
+        Records that hold nothing else follow the others.
+        """
+        terms = [_term(connection, unit, scope) for unit in query_units(text)]
+        held = [term for term in terms if term.frequency]
+        if not held:
+            return []
+        size = _size(connection, scope)
+        telling = [
+            term
+            for term in held
+            if term.frequency < size and not self._is_common(connection, term, size)
+        ]
+        found: list[_Found] = []
+        for chosen in (telling, held) if len(telling) < len(held) else (held,):
+            if chosen and len(found) < limit:
+                match = owned_by(scope, " OR ".join(term.unit for term in chosen))
+                found += _best(connection, match, scope, limit, filters, found)
+        shares = _shares(connection, terms, size, [one.row for one in found])
+        return [Hit(f.record, f.score, s) for f, s in zip(found, shares, strict=True)]
+
+    def _is_common(self, connection: sqlite3.Connection, term: _Term, size: int) -> bool:
+        """Whether more than half of the file holds a term; asked where the scope hints at it."""
+        if 4 * term.frequency < size:
+            return False
+        total = connection.execute("SELECT max(row) FROM records").fetchone()[0]
+        counted_at, common = self._common.get(term.unit, (0, False))
+        if abs(total - counted_at) * 4 > total:  # the file has changed too much since
+            common = 2 * connection.execute(_COUNT, (term.unit,)).fetchone()[0] > total
+            if len(self._common) >= _REMEMBERED:
+                self._common.clear()
+            self._common[term.unit] = total, common
+        return bool(common)
 
 
 def _best(
@@ -114,11 +144,12 @@ def _best(
         asked *= 8
 
 
-def _term(connection: sqlite3.Connection, match: str) -> _Term:
+def _term(connection: sqlite3.Connection, unit: str, scope: Scope) -> _Term:
+    match = owned_by(scope, unit)
     rows = [row for (row,) in connection.execute(_HOLDERS, (match, _FEW))]
     if len(rows) < _FEW:
-        return _Term(match, len(rows), frozenset(rows))
-    return _Term(match, connection.execute(_COUNT, (match,)).fetchone()[0], None)
+        return _Term(unit, match, len(rows), frozenset(rows))
+    return _Term(unit, match, connection.execute(_COUNT, (match,)).fetchone()[0], None)
 
 
 def _shares(
