@@ -46,10 +46,9 @@ def version_of(connection: sqlite3.Connection) -> int:
         StoreCorrupt: It is a database of something else.
         ProviderUnavailable: Its format is a later one.
     """
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    version, application, tables = _head(connection)
     if application != _APPLICATION:
-        if version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        if version or tables:
             raise StoreCorrupt("the file is a database of something else; name another file")
         return 0
     if version > VERSION:
@@ -57,6 +56,25 @@ def version_of(connection: sqlite3.Connection) -> int:
             f"the file has format {version} and this Memsheaf knows {VERSION}; upgrade Memsheaf"
         )
     return version
+
+
+def _head(connection: sqlite3.Connection) -> tuple[int, ...]:
+    """Version, application and whether there are tables, all of one moment."""
+    begun = not connection.in_transaction
+    if begun:
+        connection.execute("BEGIN")  # another process may be making the tables just now
+    try:
+        return tuple(
+            connection.execute(question).fetchone()[0]
+            for question in (
+                "PRAGMA user_version",
+                "PRAGMA application_id",
+                "SELECT EXISTS (SELECT 1 FROM sqlite_master)",
+            )
+        )
+    finally:
+        if begun:
+            connection.rollback()
 
 
 def migrate(connection: sqlite3.Connection, timeout: float) -> None:
