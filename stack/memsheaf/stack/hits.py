@@ -128,11 +128,12 @@ def _fault(
     """Why a hit is dropped, or None."""
     if not isinstance(hit, Hit) or not isinstance(hit.record, MemoryRecord):
         return "not a Hit with a MemoryRecord"
-    if not isinstance(hit.score, int | float) or not math.isfinite(hit.score):
+    if type(hit.score) is not float and not isinstance(hit.score, int | float):
         return "its score is not a finite number"
-    if hit.relevance is not None and not (
-        isinstance(hit.relevance, int | float) and 0 <= hit.relevance <= 1
-    ):
+    if not math.isfinite(hit.score):
+        return "its score is not a finite number"
+    share = hit.relevance
+    if share is not None and not (isinstance(share, float | int) and 0 <= share <= 1):
         return "its relevance is not in [0, 1]"
     if not isinstance(hit.record.content, str):
         return "its content is not text"

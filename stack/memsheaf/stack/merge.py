@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import islice
+from typing import overload
 
 from .errors import InvalidQuery
 from .fusion import DEMOTION, normalise
@@ -15,7 +17,7 @@ from .results import Explanation, Hit, Source
 from .text import same_content_key
 from .times import now
 
-__all__ = ["Listing", "merge", "merge_recent", "resolve_reranker"]
+__all__ = ["Listing", "Merged", "merge", "merge_recent", "resolve_reranker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,44 @@ class _Group:
         return max(given, default=None)
 
 
+class Merged(Sequence[Hit]):
+    """Hits in their order, built when they are looked at.
+
+    Args:
+        order: Places of the pool, best first.
+        relevance: Of each place.
+        build: Makes the hit of a place.
+    """
+
+    def __init__(
+        self, order: Sequence[int], relevance: Sequence[float], build: Callable[[int], Hit]
+    ) -> None:
+        self._order = order
+        self._relevance = relevance
+        self._build = build
+
+    def best(self, limit: int, min_relevance: float) -> list[Hit]:
+        """The first hits whose relevance is at least `min_relevance`."""
+        wanted = (p for p in self._order if self._relevance[p] >= min_relevance)
+        return [self._build(place) for place in islice(wanted, limit)]
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | list[Hit]:
+        if isinstance(index, slice):
+            return [self._build(place) for place in self._order[index]]
+        return self._build(self._order[index])
+
+
+def _nothing(place: int) -> Hit:
+    raise IndexError(place)
+
+
 def resolve_reranker(rerank: str | Reranker | None) -> Reranker | None:
     """The reranker of a name; a function is taken as it is.
 
@@ -96,7 +136,7 @@ def merge(
     rerank: Reranker | None = None,
     rerank_weight: float = 1.0,
     alias: Alias | None = None,
-) -> list[Hit]:
+) -> Merged:
     """Fuse lists into one.
 
     Args:
@@ -114,7 +154,7 @@ def merge(
     moment = now()
     groups = _collapse(listings, alias)
     if not groups:
-        return []
+        return Merged([], [], _nothing)
     shown = [group.shown for group in groups]
     relevance = _relevance(text, groups, shown)
     places = _places(groups)
@@ -127,16 +167,19 @@ def merge(
         for rank, ((place, _), value) in enumerate(zip(ranked, values, strict=True), start=1):
             shares[place].append((name, weight, rank, weight * value))
     weights = sum(weight for _, weight, _ in lists)
-    hits = []
-    for place, group in enumerate(groups):
-        keeps = 1.0 if relevance[place] > 0 else demotion
-        score = sum(share for _, _, _, share in shares[place]) / weights * keeps
-        arithmetic = partial(_explained, score, weights, keeps, fusion, shares[place])
-        sources = group.sources()
-        hits.append(
-            Hit(shown[place], score, relevance[place], sources=sources, arithmetic=arithmetic)
-        )
-    return sorted(hits, key=lambda hit: _order(hit, moment))
+    keeps = [1.0 if share > 0 else demotion for share in relevance]
+    scores = [
+        sum(share for _, _, _, share in of_group) / weights * kept
+        for of_group, kept in zip(shares, keeps, strict=True)
+    ]
+
+    def build(place: int) -> Hit:
+        score = scores[place]
+        explain = partial(_explained, score, weights, keeps[place], fusion, shares[place])
+        sources = groups[place].sources()
+        return Hit(shown[place], score, relevance[place], sources=sources, arithmetic=explain)
+
+    return Merged(_order(shown, scores, moment), relevance, build)
 
 
 def _explained(
@@ -152,27 +195,26 @@ def _explained(
     return Explanation(score, told, tuple(parts))
 
 
-def merge_recent(
-    listings: Sequence[Listing],
-    alias: Alias | None = None,
-) -> list[Hit]:
+def merge_recent(listings: Sequence[Listing], alias: Alias | None = None) -> Merged:
     """Merge the answers to blank text: the latest updated first, no fusion, no score."""
-    moment = now()
-    hits = [
-        Hit(
-            group.shown,
-            0.0,
-            0.0,
-            sources=group.sources(),
-            arithmetic=partial(Explanation, 0.0, "blank text: ordered by updated_at"),
-        )
-        for group in _collapse(listings, alias)
-    ]
-    return sorted(hits, key=lambda hit: _order(hit, moment))
+    groups = _collapse(listings, alias)
+    shown = [group.shown for group in groups]
+    zeros = [0.0] * len(groups)
+    told = partial(Explanation, 0.0, "blank text: ordered by updated_at")
+
+    def build(place: int) -> Hit:
+        return Hit(shown[place], 0.0, 0.0, sources=groups[place].sources(), arithmetic=told)
+
+    return Merged(_order(shown, zeros, now()), zeros, build)
 
 
-def _order(hit: Hit, moment: datetime) -> tuple[float, float, str]:
-    return (-hit.score, -hit.record.recency(moment).timestamp(), hit.record.id)
+def _order(shown: Sequence[MemoryRecord], scores: Sequence[float], moment: datetime) -> list[int]:
+    """Places by falling score, then recency, then id."""
+    recency = [min(record.updated_at, moment) for record in shown]
+    order = sorted(range(len(shown)), key=lambda place: shown[place].id)
+    order.sort(key=recency.__getitem__, reverse=True)
+    order.sort(key=scores.__getitem__, reverse=True)
+    return order
 
 
 def _collapse(listings: Sequence[Listing], alias: Alias | None) -> list[_Group]:

@@ -14,7 +14,7 @@ from .errors import Incomplete, InvalidQuery, ProviderError
 from .fanout import Accepted, Answer
 from .filters import Filter
 from .hits import accept_hits, accept_record, accept_records
-from .merge import Listing, merge, merge_recent, resolve_reranker
+from .merge import Listing, Merged, merge, merge_recent, resolve_reranker
 from .mount import Mounted, NotConcerned
 from .records import MemoryRecord
 from .relevance import Reranker
@@ -64,10 +64,10 @@ class Reader:
             operation, query, asked_scope, wanted, conditions, chosen, until
         )
         outcomes = tuple(a.outcome for a in answers)
-        hits = [hit for hit in hits if (hit.relevance or 0.0) >= min_relevance]
+        best = hits.best(wanted, min_relevance)
         reached = [a.request.mounted for a in answers if a.outcome.ok or not a.outcome.concerned]
-        wider = None if hits else self._wider(query, asked_scope, conditions, reached, until)
-        result = SearchResult(tuple(hits[:wanted]), outcomes, notes, wider)
+        wider = None if best else self._wider(query, asked_scope, conditions, reached, until)
+        result = SearchResult(tuple(best), outcomes, notes, wider)
         told = core.tell("after_search", text=query, scope=asked_scope, result=result)
         return replace(result, outcomes=outcomes + told) if told else result
 
@@ -250,7 +250,7 @@ class Reader:
         filters: Filter | None,
         rerank: Reranker | None,
         until: float,
-    ) -> tuple[builtins.list[Hit], builtins.list[Answer]]:
+    ) -> tuple[Merged, builtins.list[Answer]]:
         settings = self._core.settings
         readers = [m for m in self._core.mounted if m.mode.reads]
         asked = max(limit, min(settings.overfetch * limit, settings.overfetch_cap))
@@ -266,9 +266,7 @@ class Reader:
             hits = self._merge(text, answers, rerank)
         return hits, answers
 
-    def _merge(
-        self, text: str, answers: Sequence[Answer], rerank: Reranker | None
-    ) -> builtins.list[Hit]:
+    def _merge(self, text: str, answers: Sequence[Answer], rerank: Reranker | None) -> Merged:
         listings = [
             Listing(a.outcome.provider, a.request.mounted.weight, a.value[0])
             for a in answers
