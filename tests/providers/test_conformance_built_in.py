@@ -1,4 +1,4 @@
-"""The conformance kit on every built-in store, and on a stack of both as one provider."""
+"""The conformance kit on the local store, and on a stack of both stores as one provider."""
 
 from __future__ import annotations
 
@@ -25,14 +25,6 @@ class TestLocalEphemeral(ProviderConformance):
     @pytest.fixture
     def provider(self) -> Iterator[object]:
         store = LocalStore()
-        yield store
-        store.close()
-
-
-class TestSqlite(ProviderConformance):
-    @pytest.fixture
-    def provider(self, tmp_path: Path) -> Iterator[object]:
-        store = SqliteStore(tmp_path / "memory.db")
         yield store
         store.close()
 

@@ -24,7 +24,7 @@ from .records import MemoryRecord
 from .results import Outcome, Receipt, Status
 from .scope import Scope
 
-__all__ = ["BATCH", "Writer", "targets"]
+__all__ = ["BATCH", "Writer"]
 
 BATCH = 500
 """Records that go to a provider in one call of `store_many`."""
@@ -44,7 +44,7 @@ class Writer:
         if _names_id(content, fields):
             self._check_id_free(record)
         self._core.guard("before_store", record=record)
-        requests = [self._store_request(m, record) for m in targets(self._core, record.scope)]
+        requests = [self._store_request(m, record) for m in _writers(self._core)]
         answers = self._core.delivery.write("store", requests, self._keep_ids(record.id))
         return self._told(_receipt(record, answers), answers)
 
@@ -87,7 +87,7 @@ class Writer:
         merged = self._checked(newest.changed(changes, at=at))
         core.guard("before_store", record=merged)
         requests = []
-        for m in targets(core, newest.scope):
+        for m in _writers(core):
             if not m.has("update"):
                 requests.append(self._store_request(m, merged))
                 continue
@@ -190,7 +190,7 @@ class Writer:
         core = self._core
         requests: list[Request] = []
         shares: list[list[str]] = []
-        for m in [m for m in core.mounted if m.mode.writes]:
+        for m in _writers(core):
             share = [record for record in records if m.cannot_hold(record.scope) is None]
             skip = None if share else NotConcerned(f"it is pinned to {m.pinned}")
             accept = _accept_entries(len(share))
@@ -225,8 +225,7 @@ class Writer:
         return replace(receipt, outcomes=receipt.outcomes + told) if told else receipt
 
 
-def targets(core: Core, owner: Scope) -> list[Mounted]:
-    """The providers that a write goes to."""
+def _writers(core: Core) -> list[Mounted]:
     return [m for m in core.mounted if m.mode.writes]
 
 
