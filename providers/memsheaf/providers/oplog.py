@@ -16,8 +16,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from memsheaf.stack import ProviderUnavailable, StoreCorrupt
-
-from .disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
+from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
 
 __all__ = ["DiskLog", "Log", "MemoryLog", "Row", "Writer"]
 

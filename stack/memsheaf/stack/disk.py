@@ -1,4 +1,4 @@
-"""How the local store keeps rows in diskcache: text only, and errors of ours."""
+"""How stores keep rows in diskcache: text only, and errors of ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import diskcache
 from diskcache.core import DBNAME, MODE_RAW, UNKNOWN
 
-from memsheaf.stack import (
+from .errors import (
     ProviderError,
     ProviderTimeout,
     ProviderUnavailable,
