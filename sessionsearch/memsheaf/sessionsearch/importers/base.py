@@ -1,0 +1,86 @@
+"""What an importer is: it reads one source and yields events, in order, without holding it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from memsheaf.sessionsearch.items import NewItem
+
+from .source import Problem, Source
+
+__all__ = ["Entry", "Event", "Header", "ImportOptions", "Importer", "Problem", "Skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known about a conversation; a later one adds to an earlier one.
+
+    Args:
+        conversation: Its id: see `conversation_id`.
+        title: Its title; None leaves the one that it has.
+        metadata: A JSON object: `format`, `project` (folder), `branch`, `model`, `parent`
+            (conversation id), `source_id` (the id in the source).
+    """
+
+    conversation: str
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item of a conversation; its key is the original id, or a stable hash."""
+
+    conversation: str
+    item: NewItem
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that is no part of a conversation; counted by its kind."""
+
+    kind: str
+
+
+Event = Header | Entry | Skipped | Problem
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How to read.
+
+    Args:
+        branches: `active` reads what a person sees in the end; `all` also reads edited prompts
+            and replaced answers.
+        include_thinking: Whether a model's reasoning is kept, as items of type `reasoning`.
+        max_record: The longest line, list element or undivided document, in bytes; a longer one
+            is a problem and is skipped without being held.
+    """
+
+    branches: Literal["active", "all"] = "active"
+    include_thinking: bool = True
+    max_record: int = 32 * 1024 * 1024
+
+
+@runtime_checkable
+class Importer(Protocol):
+    """Reads one format. What the entry points of `memsheaf.importers` name.
+
+    Attributes:
+        name: The name of the format.
+        incremental: Whether sources only grow by lines, so that a later import can begin where
+            the last one ended (`Source.lines` keeps the place).
+    """
+
+    name: str
+    incremental: bool
+
+    def detect(self, source: Source) -> float:
+        """How sure it is, 0 to 1, that it can read the source; from the content alone."""
+        ...
+
+    def read(self, source: Source, options: ImportOptions) -> Iterator[Event]:
+        """What the source holds. Bad input is a `Problem`, never an exception."""
+        ...
