@@ -23,6 +23,9 @@ LIMIT = 10
 ASKED = 30
 """What a stack with the defaults asks of each provider for ten hits."""
 
+REPEATS = 6
+"""How often each query is timed, in turning order; its median counts."""
+
 _EXITS = """
 import time
 from memsheaf.stack import MemoryStack, Mount, Scope
@@ -40,6 +43,16 @@ def _milliseconds(call: Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1000
 
 
+def _pair(
+    first: Callable[[], object], second: Callable[[], object], *, turned: bool
+) -> tuple[float, float]:
+    """Milliseconds of two calls, the second of them made first where turned."""
+    if turned:
+        late = _milliseconds(second)
+        return _milliseconds(first), late
+    return _milliseconds(first), _milliseconds(second)
+
+
 def _stored(texts: list[str]) -> LocalStore:
     store = LocalStore()
     records = [MemoryRecord(content=text, scope=SCOPE) for text in texts]
@@ -50,7 +63,7 @@ def _stored(texts: list[str]) -> LocalStore:
 
 
 def beside_the_sum(records: int, queries: int, *, shared: bool) -> dict[str, float]:
-    """Time a stack of two stores and the two alone, query by query in turning order.
+    """Time a stack of two stores and the two alone, in turning order.
 
     Args:
         records: Records of each store.
@@ -73,14 +86,11 @@ def beside_the_sum(records: int, queries: int, *, shared: bool) -> dict[str, flo
         def stacked(text: str) -> Callable[[], object]:
             return lambda: stack.search(text, limit=LIMIT)
 
-        for place, text in enumerate(zipf.queries(queries)):
+        for text in zipf.queries(queries):
             both(text)(), stacked(text)()  # records come out of the cache for either
-            if place % 2:
-                alone.append(_milliseconds(both(text)))
-                together.append(_milliseconds(stacked(text)))
-            else:
-                together.append(_milliseconds(stacked(text)))
-                alone.append(_milliseconds(both(text)))
+            pairs = [_pair(both(text), stacked(text), turned=n % 2 == 1) for n in range(REPEATS)]
+            alone.append(median(first for first, _ in pairs))
+            together.append(median(second for _, second in pairs))
     return {
         "alone_ms": median(alone),
         "stack_ms": median(together),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from math import isfinite
 
 from .errors import ProviderError
 from .fanout import Accepted
@@ -17,6 +17,9 @@ from .scope import Scope
 from .times import now
 
 __all__ = ["accept_hits", "accept_record", "accept_records", "stamped"]
+
+
+_NUMBERS = (float, int)
 
 
 def accept_hits(
@@ -126,21 +129,20 @@ def _fault(
     hit: object, mounted: Mounted, scope: Scope, filters: Filter | None, moment: datetime
 ) -> str | None:
     """Why a hit is dropped, or None."""
-    if not isinstance(hit, Hit) or not isinstance(hit.record, MemoryRecord):
+    if not isinstance(hit, Hit) or not isinstance(record := hit.record, MemoryRecord):
         return "not a Hit with a MemoryRecord"
-    if type(hit.score) is not float and not isinstance(hit.score, int | float):
-        return "its score is not a finite number"
-    if not math.isfinite(hit.score):
+    if not isinstance(hit.score, _NUMBERS) or not isfinite(hit.score):
         return "its score is not a finite number"
     share = hit.relevance
-    if share is not None and not (isinstance(share, float | int) and 0 <= share <= 1):
+    if share is not None and not (isinstance(share, _NUMBERS) and 0 <= share <= 1):
         return "its relevance is not in [0, 1]"
-    if not isinstance(hit.record.content, str):
+    if not isinstance(record.content, str):
         return "its content is not text"
-    record = hit.record if mounted.pinned is None else _stamp(hit.record, mounted)
+    if mounted.pinned is not None:
+        record = _stamp(record, mounted)
     if not scope.matches(record.scope):
         return "outside the scope"
-    if record.is_expired(moment):
+    if record.expires_at is not None and record.is_expired(moment):
         return "expired"
     if filters is not None and not filters.matches(record):
         return "refused by the filter"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
-from itertools import islice
 from typing import overload
 
 from .errors import InvalidQuery
@@ -14,7 +12,7 @@ from .fusion import DEMOTION, normalise
 from .records import MemoryRecord
 from .relevance import Bm25Reranker, Reranker, lexical_relevance
 from .results import Explanation, Hit, Source
-from .text import same_content_key
+from .text import last_word, same_content_key
 from .times import now
 
 __all__ = ["Listing", "Merged", "merge", "merge_recent", "resolve_reranker"]
@@ -38,80 +36,67 @@ class Listing:
 Alias = Callable[[str, Hit], str | None]
 """Our id of a provider's hit, where the stack knows it by another."""
 
-_Share = tuple[str, float, int, float]
-"""A list's name and weight, the hit's rank in it, and what it adds to the sum."""
+_Copy = tuple[str, int, Hit, str]
+"""A copy of a memory: the provider, its rank there, the hit under our id, the id it came with."""
 
-
-@dataclass(slots=True)
-class _Group:
-    """Copies of one memory, and the one that is shown."""
-
-    copies: list[tuple[Hit, Source]]
-    shown: MemoryRecord
-
-    def add(self, copies: Sequence[tuple[Hit, Source]]) -> None:
-        """Take more copies; shown is the newest full copy under our id, else the newest at all."""
-        self.copies.extend(copies)
-        best = max(
-            self.copies,
-            key=lambda copy: (not copy[1].native_ids, copy[0].record.updated_at),
-        )
-        self.shown = best[0].record
-
-    def sources(self) -> tuple[Source, ...]:
-        if len(self.copies) == 1:
-            return (self.copies[0][1],)
-        shown = self.shown
-        return tuple(
-            replace(source, stale=True)
-            if hit.record.id == shown.id and hit.record.updated_at < shown.updated_at
-            else source
-            for hit, source in self.copies
-        )
-
-    def relevance(self) -> float | None:
-        if len(self.copies) == 1:
-            return self.copies[0][0].relevance
-        given = [hit.relevance for hit, _ in self.copies if hit.relevance is not None]
-        return max(given, default=None)
+_Ranked = tuple[str, float, list[tuple[int, int, float]]]
+"""A list of the fusion: its name, its weight, and (rank, place in the pool, score) by rank."""
 
 
 class Merged(Sequence[Hit]):
-    """Hits in their order, built when they are looked at.
+    """Hits by falling score, ties by recency, then id; built when they are looked at.
 
     Args:
-        order: Places of the pool, best first.
-        relevance: Of each place.
-        build: Makes the hit of a place.
+        shown: The records of the pool.
+        scores: One per record.
+        relevance: One per record.
+        build: Makes the hit of a place of the pool.
     """
 
     def __init__(
-        self, order: Sequence[int], relevance: Sequence[float], build: Callable[[int], Hit]
+        self,
+        shown: Sequence[MemoryRecord],
+        scores: Sequence[float],
+        relevance: Sequence[float],
+        build: Callable[[int], Hit],
     ) -> None:
-        self._order = order
+        self._shown = shown
+        self._scores = scores
         self._relevance = relevance
         self._build = build
+        self._moment = now()
 
     def best(self, limit: int, min_relevance: float) -> list[Hit]:
         """The first hits whose relevance is at least `min_relevance`."""
-        wanted = (p for p in self._order if self._relevance[p] >= min_relevance)
-        return [self._build(place) for place in islice(wanted, limit)]
+        wanted = [p for p, share in enumerate(self._relevance) if share >= min_relevance]
+        wanted.sort(key=self._scores.__getitem__, reverse=True)
+        if len(wanted) > limit > 0:  # ties matter only as far as the cut
+            least = self._scores[wanted[limit - 1]]
+            wanted = [p for p in wanted if self._scores[p] >= least]
+        return [self._build(place) for place in self._ordered(wanted)[:limit]]
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._shown)
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
     @overload
     def __getitem__(self, index: slice) -> list[Hit]: ...
     def __getitem__(self, index: int | slice) -> Hit | list[Hit]:
+        order = self._ordered(range(len(self)))
         if isinstance(index, slice):
-            return [self._build(place) for place in self._order[index]]
-        return self._build(self._order[index])
+            return [self._build(place) for place in order[index]]
+        return self._build(order[index])
 
+    def __iter__(self) -> Iterator[Hit]:
+        return map(self._build, self._ordered(range(len(self))))
 
-def _nothing(place: int) -> Hit:
-    raise IndexError(place)
+    def _ordered(self, places: Iterable[int]) -> list[int]:
+        shown = self._shown
+        order = sorted(places, key=lambda place: shown[place].id)
+        order.sort(key=lambda place: min(shown[place].updated_at, self._moment), reverse=True)
+        order.sort(key=self._scores.__getitem__, reverse=True)
+        return order
 
 
 def resolve_reranker(rerank: str | Reranker | None) -> Reranker | None:
@@ -151,129 +136,177 @@ def merge(
     Returns:
         Hits by falling score; ties by recency, then id.
     """
-    moment = now()
-    groups = _collapse(listings, alias)
-    if not groups:
-        return Merged([], [], _nothing)
-    shown = [group.shown for group in groups]
-    relevance = _relevance(text, groups, shown)
-    places = _places(groups)
-    lists = [(li.provider, li.weight, places.get(li.provider, [])) for li in listings]
-    if rerank is not None:
+    pool = _collapse(listings, alias)
+    shown = [_shown(copies) for copies in pool]
+    relevance = _relevance(text, pool, shown)
+    lists = _ranked(listings, pool)
+    if rerank is not None and shown:
         lists.append(("rerank", rerank_weight, _reranked(rerank, text, shown)))
-    shares: list[list[_Share]] = [[] for _ in groups]
-    for name, weight, ranked in lists:
-        values = normalise(fusion, [score for _, score in ranked])
-        for rank, ((place, _), value) in enumerate(zip(ranked, values, strict=True), start=1):
-            shares[place].append((name, weight, rank, weight * value))
+    sums = [0.0] * len(pool)
+    for _, weight, ranked in lists:
+        values = normalise(fusion, [score for _, _, score in ranked])
+        for (_, place, _), value in zip(ranked, values, strict=True):
+            sums[place] += weight * value
     weights = sum(weight for _, weight, _ in lists)
-    keeps = [1.0 if share > 0 else demotion for share in relevance]
     scores = [
-        sum(share for _, _, _, share in of_group) / weights * kept
-        for of_group, kept in zip(shares, keeps, strict=True)
+        total / weights * (1.0 if share > 0 else demotion)
+        for total, share in zip(sums, relevance, strict=True)
     ]
 
-    def build(place: int) -> Hit:
-        score = scores[place]
-        explain = partial(_explained, score, weights, keeps[place], fusion, shares[place])
-        sources = groups[place].sources()
-        return Hit(shown[place], score, relevance[place], sources=sources, arithmetic=explain)
+    def explain(place: int) -> Explanation:
+        kept = 1.0 if relevance[place] > 0 else demotion
+        return _explained(place, scores[place], kept, fusion, lists)
 
-    return Merged(_order(shown, scores, moment), relevance, build)
+    def build(place: int) -> Hit:
+        return Hit(
+            shown[place],
+            scores[place],
+            relevance[place],
+            sources=_sources(pool[place], shown[place]),
+            arithmetic=partial(explain, place),
+        )
+
+    return Merged(shown, scores, relevance, build)
 
 
 def _explained(
-    score: float, weights: float, keeps: float, fusion: str, shares: Sequence[_Share]
+    place: int, score: float, kept: float, fusion: str, lists: Sequence[_Ranked]
 ) -> Explanation:
+    """The tree of one score: a branch per list that holds the place."""
+    parts = []
+    for name, weight, ranked in lists:
+        values = normalise(fusion, [score for _, _, score in ranked])
+        for rank, ((_, at, _), value) in enumerate(zip(ranked, values, strict=True), start=1):
+            if at == place:
+                told = f"{name}: weight {weight:g} x {fusion} of rank {rank}"
+                parts.append(Explanation(weight * value, told))
+    weights = sum(weight for _, weight, _ in lists)
     told = f"fused: sum / {weights:g} (weights of all that answered)"
-    if keeps != 1.0:
-        told += f" x {keeps:g} (no term of the query matches)"
-    parts = (
-        Explanation(share, f"{name}: weight {weight:g} x {fusion} of rank {rank}")
-        for name, weight, rank, share in shares
-    )
+    if kept != 1.0:
+        told += f" x {kept:g} (no term of the query matches)"
     return Explanation(score, told, tuple(parts))
 
 
 def merge_recent(listings: Sequence[Listing], alias: Alias | None = None) -> Merged:
     """Merge the answers to blank text: the latest updated first, no fusion, no score."""
-    groups = _collapse(listings, alias)
-    shown = [group.shown for group in groups]
-    zeros = [0.0] * len(groups)
+    pool = _collapse(listings, alias)
+    shown = [_shown(copies) for copies in pool]
+    zeros = [0.0] * len(pool)
     told = partial(Explanation, 0.0, "blank text: ordered by updated_at")
 
     def build(place: int) -> Hit:
-        return Hit(shown[place], 0.0, 0.0, sources=groups[place].sources(), arithmetic=told)
+        sources = _sources(pool[place], shown[place])
+        return Hit(shown[place], 0.0, 0.0, sources=sources, arithmetic=told)
 
-    return Merged(_order(shown, zeros, now()), zeros, build)
-
-
-def _order(shown: Sequence[MemoryRecord], scores: Sequence[float], moment: datetime) -> list[int]:
-    """Places by falling score, then recency, then id."""
-    recency = [min(record.updated_at, moment) for record in shown]
-    order = sorted(range(len(shown)), key=lambda place: shown[place].id)
-    order.sort(key=recency.__getitem__, reverse=True)
-    order.sort(key=scores.__getitem__, reverse=True)
-    return order
+    return Merged(shown, zeros, zeros, build)
 
 
-def _collapse(listings: Sequence[Listing], alias: Alias | None) -> list[_Group]:
+def _collapse(listings: Sequence[Listing], alias: Alias | None) -> list[list[_Copy]]:
     """Group copies: by id, then by equal content within one scope."""
-    by_id: dict[str, _Group] = {}
+    by_id: dict[str, list[_Copy]] = {}
     for listing in listings:
+        provider = listing.provider
         for rank, hit in enumerate(listing.hits, start=1):
-            native = hit.native_ids
-            ours = alias(listing.provider, hit) if alias is not None else None
-            if ours is not None:
-                native = native or (hit.record.id,)
-            source = Source(listing.provider, rank, hit.score, hit.record.id, native)
-            if ours is not None and ours != hit.record.id:
-                hit = replace(hit, record=hit.record.model_copy(update={"id": ours}))
+            came_as = hit.record.id
+            if alias is not None:
+                hit = _renamed(hit, alias(provider, hit))
+            copy = (provider, rank, hit, came_as)
             group = by_id.get(hit.record.id)
             if group is None:
-                by_id[hit.record.id] = _Group([(hit, source)], hit.record)
+                by_id[hit.record.id] = [copy]
             else:
-                group.add([(hit, source)])
-    by_content: dict[tuple[object, str], _Group] = {}
-    for group in by_id.values():
-        key = (group.shown.scope.key(), same_content_key(group.shown.content))
-        same = by_content.setdefault(key, group)
-        if same is not group:
-            same.add(group.copies)
-    return list(by_content.values())
+                group.append(copy)
+    groups = list(by_id.values())
+    by_end: dict[str, list[int]] = {}  # equal contents end in the same word, which costs little
+    for place, group in enumerate(groups):
+        by_end.setdefault(last_word(_shown(group).content), []).append(place)
+    for places in by_end.values():
+        if len(places) > 1:
+            _join_same(groups, places)
+    return [group for group in groups if group]
 
 
-def _relevance(text: str, groups: Sequence[_Group], shown: Sequence[MemoryRecord]) -> list[float]:
+def _join_same(groups: list[list[_Copy]], places: Sequence[int]) -> None:
+    """Move copies of equal content within one scope into the first group that holds it."""
+    records = [_shown(groups[place]) for place in places]
+    alike = len({record.content for record in records}) == 1  # then there is nothing to normalise
+    first: dict[tuple[object, str], int] = {}
+    for place, record in zip(places, records, strict=True):
+        content = record.content if alike else same_content_key(record.content)
+        kept = first.setdefault((record.scope.key(), content), place)
+        if kept != place:
+            groups[kept] += groups[place]
+            groups[place] = []
+
+
+def _renamed(hit: Hit, ours: str | None) -> Hit:
+    """The hit of a foreign record under our id, where the stack knows one."""
+    if ours is None:
+        return hit
+    record, native = hit.record, hit.native_ids or (hit.record.id,)
+    if ours != record.id:
+        record = record.model_copy(update={"id": ours})
+    return replace(hit, record=record, native_ids=native)
+
+
+def _shown(copies: Sequence[_Copy]) -> MemoryRecord:
+    """The newest full copy under our id, else the newest at all."""
+    if len(copies) == 1:
+        return copies[0][2].record
+    best = max(copies, key=lambda copy: (not copy[2].native_ids, copy[2].record.updated_at))
+    return best[2].record
+
+
+def _sources(copies: Sequence[_Copy], shown: MemoryRecord) -> tuple[Source, ...]:
+    return tuple(
+        Source(
+            provider,
+            rank,
+            hit.score,
+            came_as,
+            hit.native_ids,
+            hit.record.id == shown.id and hit.record.updated_at < shown.updated_at,
+        )
+        for provider, rank, hit, came_as in copies
+    )
+
+
+def _relevance(
+    text: str, pool: Sequence[Sequence[_Copy]], shown: Sequence[MemoryRecord]
+) -> list[float]:
     """What the providers say, and the stack's own measure where they say nothing."""
-    given = [group.relevance() for group in groups]
-    if all(value is not None for value in given):
+    given = [
+        copies[0][2].relevance
+        if len(copies) == 1
+        else max((c[2].relevance for c in copies if c[2].relevance is not None), default=None)
+        for copies in pool
+    ]
+    if None not in given:
         return [value for value in given if value is not None]
     computed = lexical_relevance(text, shown)
     return [own if value is None else value for value, own in zip(given, computed, strict=True)]
 
 
-def _places(groups: Sequence[_Group]) -> dict[str, list[tuple[int, float]]]:
-    """Per provider the groups that it returned, each at its best place, with its own score."""
-    found: dict[str, dict[int, tuple[int, float]]] = {}
-    for place, group in enumerate(groups):
-        for _, source in group.copies:
-            of_provider = found.setdefault(source.provider, {})
-            best = of_provider.get(place)
-            if best is None or source.rank < best[0]:
-                of_provider[place] = (source.rank, source.score)
-    return {
-        provider: [
-            (place, score)
-            for place, (_, score) in sorted(of_provider.items(), key=lambda item: item[1][0])
-        ]
-        for provider, of_provider in found.items()
-    }
+def _ranked(listings: Sequence[Listing], pool: Sequence[Sequence[_Copy]]) -> list[_Ranked]:
+    """Per provider the memories that it returned, each at its best place, with its own score."""
+    found: dict[str, list[tuple[int, int, float]]] = {listing.provider: [] for listing in listings}
+    for place, copies in enumerate(pool):
+        for provider, rank, hit, _ in copies:
+            found[provider].append((rank, place, hit.score))
+    lists: list[_Ranked] = []
+    for listing in listings:
+        ranked = sorted(found[listing.provider])
+        places = {entry[1]: entry for entry in reversed(ranked)}
+        if len(places) < len(ranked):
+            ranked = sorted(places.values())
+        lists.append((listing.provider, listing.weight, ranked))
+    return lists
 
 
 def _reranked(
     rerank: Reranker, text: str, shown: Sequence[MemoryRecord]
-) -> list[tuple[int, float]]:
+) -> list[tuple[int, int, float]]:
     scores = rerank(text, shown)
     places = [place for place in range(len(shown)) if scores[place] > 0]
     places.sort(key=lambda place: (-scores[place], shown[place].id))
-    return [(place, scores[place]) for place in places]
+    return [(rank, place, scores[place]) for rank, place in enumerate(places, start=1)]

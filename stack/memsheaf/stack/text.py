@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean", "same_content_key"]
+__all__ = ["clean", "last_word", "same_content_key"]
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
@@ -30,3 +30,14 @@ def same_content_key(content: str) -> str:
         return " ".join(content.lower().split())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", content).casefold())
     return _SPACE.sub(" ", folded).strip()
+
+
+def last_word(content: str) -> str:
+    """The last word of `same_content_key`, which is cheap: contents that differ in it differ.
+
+    >>> last_word(" The deploy  Window ")
+    'window'
+    """
+    text = content if content.isascii() else same_content_key(content)
+    words = text.rsplit(None, 1)
+    return words[-1].lower() if words else ""
