@@ -20,10 +20,13 @@ from memsheaf.stack import (
     parse_time,
 )
 
+from .changes import Changes, read_changes
 from .items import Conversation, Item, NewItem, check_name, to_json
 from .log_file import LogFile
 from .log_rows import (
     ITEM_FIELDS,
+    Held,
+    at_places,
     describe,
     encoded,
     find,
@@ -35,8 +38,10 @@ from .log_rows import (
     visible,
 )
 from .log_schema import (
+    ADD_CHANGE,
     ADD_CONVERSATION,
     ADD_ITEM,
+    CHANGES,
     CONVERSATIONS,
     ERASE_ITEMS,
     ERASE_NOTE,
@@ -135,7 +140,9 @@ class ConversationLog:
             fresh = only_new(connection, held.row, rows)
             for seq, row in enumerate(fresh, first):
                 connection.execute(ADD_ITEM, (held.row, seq, *row.values()))
-            describe(connection, held, title, about)
+            if describe(connection, held, title, about) or fresh or last is None:
+                high = first + len(fresh) - 1
+                connection.execute(ADD_CHANGE, (held.row, first, high, False))
             if fresh:
                 times = [row["created"] for row in fresh]
                 connection.execute(
@@ -309,6 +316,41 @@ class ConversationLog:
             raise ProviderTimeout("erased, but a reader holds the old pages; erase again later")
         return erased
 
+    def numbers(self, conversations: Iterable[str], scope: Scope) -> frozenset[int]:
+        """The numbers of the conversations among these that the scope sees."""
+        scope.require_readable()
+        with self._file.reading() as connection:
+            found = [visible(connection, each, scope) for each in conversations]
+        return frozenset(held.row for held in found if held is not None)
+
+    def at(
+        self, places: Iterable[tuple[int, int]], scope: Scope
+    ) -> dict[tuple[int, int], tuple[Conversation, Item]]:
+        """Those of the items, by number of conversation and item, that the scope sees."""
+        scope.require_readable()
+        with self._file.reading() as connection:
+            return at_places(connection, places, scope)
+
+    @property
+    def path(self) -> Path:
+        """The file, links resolved."""
+        return self._file.path
+
+    def sequence(self) -> int:
+        """The number of the latest change; an index that knows it is current."""
+        with self._file.reading() as connection:
+            return int(connection.execute(CHANGES).fetchone()[0])
+
+    def changes(self, after: int, limit: int = 5000) -> Changes:
+        """What an index has to look at again, in every scope; it must guard the scopes itself.
+
+        Args:
+            after: The number of the latest change that it knows.
+            limit: How many items about, at most.
+        """
+        with self._file.reading() as connection:
+            return read_changes(connection, after, limit)
+
     def close(self) -> None:
         """Close the file and end the subscriptions; again: nothing."""
         self._file.close()
@@ -335,6 +377,8 @@ class ConversationLog:
                 connection.execute(
                     "UPDATE conversations SET deleted = ? WHERE row = ?", (hide, held.row)
                 )
+                if held.deleted != hide:
+                    _changed(connection, held, None)
                 return held.deleted != hide
             changed = connection.execute(
                 "UPDATE items SET deleted = ? WHERE conversation = ? AND seq = ? "
@@ -342,6 +386,8 @@ class ConversationLog:
                 (hide, held.row, place, hide),
             ).rowcount
             connection.execute(REFRESH, {"row": held.row})
+            if changed:
+                _changed(connection, held, place)
             return changed > 0
 
     def _overwrite(self, conversation: str, scope: Scope, seq: int | None) -> bool:
@@ -358,6 +404,7 @@ class ConversationLog:
             elif not changed:
                 return False
             connection.execute(REFRESH, {"row": held.row})
+            _changed(connection, held, seq, erased=True)
             connection.execute("INSERT INTO erasures DEFAULT VALUES")
             return True
 
@@ -372,6 +419,14 @@ class ConversationLog:
         with self._file.writing() as connection:
             connection.execute("DELETE FROM erasures WHERE number <= ?", (done,))
         return True
+
+
+def _changed(
+    connection: sqlite3.Connection, held: Held, seq: int | None, *, erased: bool = False
+) -> None:
+    last = held.conversation.last_seq
+    span = (0, -1 if last is None else last) if seq is None else (seq, seq)
+    connection.execute(ADD_CHANGE, (held.row, *span, erased))
 
 
 def _time(what: str, value: datetime | str | float | None) -> int | None:

@@ -37,7 +37,7 @@ class LogFile:
     """
 
     def __init__(self, path: Path, timeout: float) -> None:
-        self._path = Path(os.path.realpath(path))
+        self.path = Path(os.path.realpath(path))
         self._timeout = timeout
         self._idle: list[sqlite3.Connection] = []
         self._busy = self.commits = 0
@@ -63,7 +63,7 @@ class LogFile:
         """A connection inside one write transaction: all of it is kept, or nothing."""
         with self._borrowed() as connection:
             if not self._writer.acquire(timeout=self._timeout):  # fairer than SQLite's polling
-                raise ProviderTimeout(f"{self._path} is being written; try again")
+                raise ProviderTimeout(f"{self.path} is being written; try again")
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
@@ -158,18 +158,18 @@ class LogFile:
 
     def _make(self) -> None:
         """Make folder and file, for their owner only; refuse what cannot be a log."""
-        if self._path.is_dir():
-            raise ProviderUnavailable(f"{self._path} is a folder; give the path of a file")
+        if self.path.is_dir():
+            raise ProviderUnavailable(f"{self.path} is a folder; give the path of a file")
         for ending in ("-wal", "-shm", "-journal"):
-            if os.path.islink(f"{self._path}{ending}"):
-                raise ProviderUnavailable(f"{self._path}{ending} is a symbolic link; remove it")
-        for folder in reversed([f for f in self._path.parents if not f.exists()]):
+            if os.path.islink(f"{self.path}{ending}"):
+                raise ProviderUnavailable(f"{self.path}{ending} is a symbolic link; remove it")
+        for folder in reversed([f for f in self.path.parents if not f.exists()]):
             folder.mkdir(mode=0o700, exist_ok=True)
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"{self._path.as_uri()}?mode=rw",
+            f"{self.path.as_uri()}?mode=rw",
             uri=True,
             timeout=self._timeout,
             isolation_level=None,
@@ -204,9 +204,9 @@ class LogFile:
         try:
             yield
         except sqlite3.Error as error:
-            raise _ours(error, self._path) from error
+            raise _ours(error, self.path) from error
         except OSError as error:
-            raise ProviderUnavailable(f"{self._path} cannot be opened: {error.strerror}") from error
+            raise ProviderUnavailable(f"{self.path} cannot be opened: {error.strerror}") from error
 
 
 def _ours(error: sqlite3.Error, path: Path) -> ProviderError:

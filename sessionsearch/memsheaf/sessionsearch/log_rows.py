@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,11 +14,12 @@ from memsheaf.stack import InvalidRecord, Scope, parse_time
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin, NewItem, to_json
-from .log_schema import ERASE_NOTE, FIND
+from .log_schema import ERASE_NOTE, FIND, FIND_ROW, ITEM_AT
 
 __all__ = [
     "ITEM_FIELDS",
     "Held",
+    "at_places",
     "describe",
     "encoded",
     "find",
@@ -102,16 +103,17 @@ def only_new(
 
 def describe(
     connection: sqlite3.Connection, held: Held, title: str | None, metadata: str | None
-) -> None:
+) -> bool:
     """Replace title and metadata where they are given, and overwrite the old ones."""
     old = held.conversation
     kept = (old.title, to_json("metadata", old.metadata))
     wanted = (kept[0] if title is None else clean(title), kept[1] if metadata is None else metadata)
     if wanted == kept:
-        return
+        return False
     note = connection.execute("INSERT INTO notes (title, metadata) VALUES (?, ?)", wanted).lastrowid
     connection.execute("UPDATE conversations SET note = ? WHERE row = ?", (note, held.row))
     connection.execute(ERASE_NOTE, {"note": held.note})
+    return True
 
 
 def find(connection: sqlite3.Connection, conversation: str) -> Held | None:
@@ -128,6 +130,27 @@ def visible(connection: sqlite3.Connection, conversation: str, scope: Scope) -> 
     if held is None or held.deleted or not scope.matches(held.conversation.scope):
         return None
     return held
+
+
+def at_places(
+    connection: sqlite3.Connection, places: Iterable[tuple[int, int]], scope: Scope
+) -> dict[tuple[int, int], tuple[Conversation, Item]]:
+    """The items, by numbers of conversation and item, that the scope may read."""
+    seen: dict[int, Held | None] = {}
+    found = {}
+    for row, seq in places:
+        if row not in seen:
+            values = connection.execute(FIND_ROW, (row,)).fetchone()
+            held = None if values is None else held_from(values)
+            hidden = held is None or held.deleted or not scope.matches(held.conversation.scope)
+            seen[row] = None if hidden else held
+        owner = seen[row]
+        if owner is not None:
+            values = connection.execute(ITEM_AT, (row, seq)).fetchone()
+            if values is not None:
+                conversation = owner.conversation
+                found[row, seq] = (conversation, item_from(conversation.id, values))
+    return found
 
 
 def held_from(row: Sequence[Any]) -> Held:

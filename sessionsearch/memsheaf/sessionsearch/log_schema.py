@@ -7,13 +7,19 @@ import sqlite3
 from memsheaf.stack import ProviderUnavailable, StoreCorrupt
 
 __all__ = [
+    "ADD_CHANGE",
     "ADD_CONVERSATION",
     "ADD_ITEM",
+    "CHANGED",
+    "CHANGED_ITEMS",
+    "CHANGES",
     "CONVERSATIONS",
     "ERASE_ITEMS",
     "ERASE_NOTE",
     "FIND",
+    "FIND_ROW",
     "ITEMS",
+    "ITEM_AT",
     "REFRESH",
     "VERSION",
     "format_of",
@@ -71,17 +77,34 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE UNIQUE INDEX by_key ON items (conversation, key) WHERE key IS NOT NULL",
         "CREATE TABLE erasures (number INTEGER PRIMARY KEY AUTOINCREMENT) STRICT",
     ),
+    (  # what an index has to look at again: the items `low` to `high`, none where high < low
+        """
+        CREATE TABLE changes (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            conversation INTEGER NOT NULL REFERENCES conversations (row),
+            low INTEGER NOT NULL,
+            high INTEGER NOT NULL,
+            erased INTEGER NOT NULL
+        ) STRICT
+        """,
+        """
+        INSERT INTO changes (conversation, low, high, erased)
+        SELECT row, 0, next_seq - 1, erased FROM conversations ORDER BY row
+        """,
+    ),
 )
 VERSION = len(_MIGRATIONS)
 _APPLICATION = 0x4D53434C  # "MSCL", so that a foreign database is recognised
 
 _CONVERSATION = """
     row, id, user_id, agent_id, session_id, namespace,
-    coalesce(title, ''), coalesce(metadata, '{}'),
+    iif(erased, '', coalesce(title, '')), iif(erased, '{}', coalesce(metadata, '{}')),
     created, updated, next_seq, removed, deleted, note
 """
 _NOTED = "conversations LEFT JOIN notes ON notes.position = conversations.note"
 FIND = f"SELECT {_CONVERSATION} FROM {_NOTED} WHERE id = ? AND NOT erased"
+
+FIND_ROW = f"SELECT {_CONVERSATION} FROM {_NOTED} WHERE row = ?"
 
 _LISTED = f"""
     SELECT {_CONVERSATION} FROM {_NOTED}
@@ -98,9 +121,9 @@ CONVERSATIONS = {
     "desc": f"{_LISTED} ORDER BY updated DESC, row DESC LIMIT :limit",
 }
 
-_READ = """
-    SELECT seq, type, text, role, origin, data, metadata, created, recorded, status, response_id
-    FROM items
+_ITEM = "seq, type, text, role, origin, data, metadata, created, recorded, status, response_id"
+_READ = f"""
+    SELECT {_ITEM} FROM items
     WHERE conversation = :conversation AND NOT deleted AND seq > :after AND seq < :before
     AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
 """
@@ -108,6 +131,18 @@ ITEMS = {
     "asc": f"{_READ} ORDER BY seq LIMIT :limit",
     "desc": f"{_READ} ORDER BY seq DESC LIMIT :limit",
 }
+
+ITEM_AT = f"SELECT {_ITEM} FROM items WHERE conversation = ? AND seq = ? AND NOT deleted"
+
+ADD_CHANGE = "INSERT INTO changes (conversation, low, high, erased) VALUES (?, ?, ?, ?)"
+CHANGES = "SELECT coalesce(max(number), 0) FROM changes"
+CHANGED = """
+    SELECT number, conversation, low, high, erased FROM changes
+    WHERE number > ? ORDER BY number LIMIT ?
+"""
+CHANGED_ITEMS = f"""
+    SELECT deleted, {_ITEM} FROM items WHERE conversation = ? AND seq BETWEEN ? AND ? ORDER BY seq
+"""
 
 ADD_CONVERSATION = """
     INSERT INTO conversations (

@@ -1,0 +1,62 @@
+"""How items are ranked: three levels of evidence, the turn, its neighbours and the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memsheaf.stack import InvalidQuery
+
+__all__ = ["PRESETS", "SessionRanking", "preset"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRanking:
+    """Settings of a ranking.
+
+    A turn's own BM25 gains f times the score of the turn before it, .8 f of the turn after, and
+    the squares of these at distance two; f = neighbours reach / (reach + mean words of a turn in
+    the conversation). And it gains prior tau / (tau + words of the turn) times the largest score
+    times the session's BM25, scaled to [0, 1] over the sessions. So context counts for short turns
+    and fades for long ones.
+
+    Attributes:
+        k1, b: BM25 of a turn.
+        session_k1, session_b: BM25 of a session.
+        neighbours: What the turn before may lend at the most.
+        reach: Mean words of a turn at which neighbours lend half of that.
+        prior: What the session may lend at the most, of the largest score.
+        tau: Words of a turn at which the session lends half of that.
+        roles, types: Factors on the scores of items of a role or type; 1 for all others.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+    session_k1: float = 0.9
+    session_b: float = 0.4
+    neighbours: float = 0.8
+    reach: float = 40.0
+    prior: float = 0.6
+    tau: float = 300.0
+    roles: Mapping[str, float] = field(default_factory=dict)
+    types: Mapping[str, float] = field(default_factory=dict)
+
+
+PRESETS: Mapping[str, SessionRanking] = {
+    "default": SessionRanking(),
+    "raxol": SessionRanking(k1=1.2, b=0.75, neighbours=0.0, prior=0.0),
+}
+
+
+def preset(name: str | SessionRanking | None) -> SessionRanking:
+    """A ranking by its name; None is the default.
+
+    Raises:
+        InvalidQuery: There is none of that name.
+    """
+    if isinstance(name, SessionRanking):
+        return name
+    found = PRESETS.get(name or "default")
+    if found is None:
+        raise InvalidQuery(f"no ranking is called so; use one of {', '.join(PRESETS)}")
+    return found
