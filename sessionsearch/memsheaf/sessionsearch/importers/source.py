@@ -125,7 +125,7 @@ class Source:
         above `limit` bytes is a problem. Bytes that are no text become U+FFFD.
         """
         offset, number = self.done.offset, self.done.line
-        for raw, end in _split(self, offset, limit):
+        for raw, ended in _split(self, offset, limit):
             number += 1
             if raw is None:
                 yield Problem(number, f"longer than {limit} bytes")
@@ -133,16 +133,15 @@ class Source:
                 text = raw.decode("utf-8", "replace")
                 if number == 1:
                     text = text.removeprefix("\ufeff")
-                if end is None:
+                if ended is None:
                     try:
                         parse_json(text)
                     except ValueError:
                         return
-                    end = offset + len(raw)
                 if text and not text.isspace():
                     yield number, text
-            offset = end
-            self.done = Position(end, number, dict(self.state))
+            offset = offset + len(raw or b"") if ended is None else ended
+            self.done = Position(offset, number, dict(self.state))
 
     def records(self, limit: int) -> Iterator[Record | Problem]:
         """Each line as a JSON object; a line that is none is a problem."""

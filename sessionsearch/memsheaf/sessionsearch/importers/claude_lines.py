@@ -1,0 +1,432 @@
+"""The lines of Claude Code, one after the other, as items."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memsheaf.sessionsearch.items import ItemOrigin
+
+from .base import Entry, Event, Header, ImportOptions, Skipped
+from .claude_text import Piece, pieces
+from .render import (
+    as_text,
+    call_text,
+    chain,
+    content_text,
+    conversation_id,
+    entry,
+    label,
+    moment,
+    some,
+)
+from .source import Problem, Record, Source
+
+__all__ = ["ClaudeLines"]
+
+_FORMAT = "claude-code"
+_REMEMBERED = 256  # summaries, ids and calls that wait for their other half
+_TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2)}
+_TITLE_LENGTH = 200
+
+
+@dataclass(slots=True)
+class _Line:
+    """What the items of one line have in common."""
+
+    number: int
+    conversation: str
+    side: bool
+    value: Mapping[str, Any]
+    message: Mapping[str, Any]
+    count: int = 0  # items that have a key by now
+
+
+class ClaudeLines:
+    """Turns records into events; `source.state` goes from one import of a file to the next."""
+
+    def __init__(self, source: Source, options: ImportOptions) -> None:
+        self._source = source
+        self._state = source.state
+        self._thinking = options.include_thinking
+        self._held: Entry | None = None  # an assistant's text that may be written once more
+        self._described: dict[str, set[str]] = {}
+        self._summaries: dict[str, tuple[int, str]] = {}
+        self._recent: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
+        self._calls: dict[str, str] = {}
+
+    def read(self, record: Record) -> Iterator[Event]:
+        """The events of one line."""
+        for event in self._events(record):
+            if isinstance(event, Entry):
+                yield from self._settle(event)
+            else:
+                yield event
+
+    def rest(self) -> Iterator[Event]:
+        """What was held back until the end."""
+        if self._held is not None:
+            yield self._held
+            self._held = None
+        for _ in self._summaries:
+            yield Skipped("summary of another session")
+
+    def _settle(self, event: Entry) -> Iterator[Event]:
+        """Hold an assistant's text back: a longer version of it replaces it."""
+        held, item = self._held, event.item
+        if held is not None and not (
+            item.response_id is not None
+            and item.response_id == held.item.response_id
+            and item.type == "message"
+            and held.conversation == event.conversation
+            and item.text.startswith(held.item.text)
+        ):
+            yield held
+        self._held = None
+        if item.type == "message" and item.response_id is not None:
+            self._held = event
+        else:
+            yield event
+
+    def _events(self, record: Record) -> Iterator[Event]:
+        value = record.value
+        message = value.get("message")
+        kind = value.get("type")
+        if kind is None and isinstance(message, Mapping):
+            kind = message.get("role")
+        if not isinstance(kind, str):
+            yield Problem(record.line, "a record without a type")
+            return
+        if kind == "summary":
+            yield from self._summary(record)
+            return
+        line = self._line(record, message if isinstance(message, Mapping) else {})
+        if kind in ("user", "assistant"):
+            if not isinstance(message, Mapping):
+                yield Problem(record.line, "a message that is no object")
+            elif "content" not in message:
+                yield Problem(record.line, "a message without content")
+            else:
+                yield from self._describe(line)
+                yield from self._user(line) if kind == "user" else self._assistant(line)
+                yield from self._found_summaries(line)
+        elif kind == "system":
+            yield from self._system(line)
+        elif kind == "attachment":
+            yield from self._attachment(line)
+        elif kind == "queue-operation":
+            yield from self._queued(line)
+        elif kind in _TITLES:
+            field, rank = _TITLES[kind]
+            yield from self._title(line.conversation, value.get(field), rank)
+        else:
+            yield Skipped(label(kind) or "unknown")
+
+    def _line(self, record: Record, message: Mapping[str, Any]) -> _Line:
+        value = record.value
+        session = value.get("sessionId") or value.get("session_id")
+        if isinstance(session, str):
+            self._state["session"] = session
+        else:
+            session = self._state.get("session") or self._source.path.stem
+        conversation = conversation_id(_FORMAT, session)
+        side = value.get("isSidechain") is True
+        agent = label(value.get("agentId"))
+        if side and session != f"agent-{agent}":
+            conversation += f"/agent-{agent}" if agent else "/sidechain"
+        return _Line(record.line, conversation, side, value, message)
+
+    def _describe(self, line: _Line) -> Iterator[Event]:
+        """A header, where the line tells something new of its conversation."""
+        told = self._described.get(line.conversation)
+        value = line.value
+        about = {
+            "project": value.get("cwd"),
+            "branch": value.get("gitBranch"),
+            "model": line.message.get("model"),
+        }
+        if told is None:
+            told = self._described[line.conversation] = set()
+            session = value.get("sessionId") or value.get("session_id")
+            about |= {"format": _FORMAT, "source_id": session, **self._agent(line)}
+        new = {
+            name: text
+            for name, text in about.items()
+            if name not in told and isinstance(text, str) and text and text != "<synthetic>"
+        }
+        if new:
+            told.update(new)
+            yield Header(line.conversation, metadata=new)
+
+    def _agent(self, line: _Line) -> dict[str, object]:
+        if not line.side:
+            return {}
+        parent, mark, _ = line.conversation.rpartition("/")
+        path = self._source.path
+        if not mark and path.parent.name == "subagents":
+            parent = conversation_id(_FORMAT, path.parent.parent.name)
+        return {"parent": parent, "agent": line.value.get("agentId"), "agent_type": self._kind()}
+
+    def _kind(self) -> object:
+        """The kind of a sub-agent, from the small file beside its own."""
+        try:
+            with self._source.path.with_suffix(".meta.json").open("rb") as file:
+                about = json.loads(file.read(4096))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return about.get("agentType") if isinstance(about, dict) else None
+
+    def _user(self, line: _Line) -> Iterator[Event]:
+        content = line.message["content"]
+        from_tool = "toolUseResult" in line.value
+        own: list[str] = []
+        for block in content if isinstance(content, list) else [content]:
+            if isinstance(block, Mapping) and block.get("type") == "tool_result":
+                yield self._result(line, block)
+                continue
+            text = content_text(block)
+            if not text.strip():
+                continue
+            for piece in self._pieces(line, text, from_tool):
+                if piece.own:
+                    own.append(piece.text)
+                else:
+                    yield self._item(line, **_fields(piece))
+        if own:
+            text = "\n".join(own)
+            if line.message.get("role") == "user" and not self._was_queued(text):
+                yield self._item(line, **_fields(Piece(text)))
+
+    def _pieces(self, line: _Line, text: str, from_tool: bool) -> Iterator[Piece]:
+        value = line.value
+        origin = value.get("origin")
+        human = not isinstance(origin, Mapping) or origin.get("kind") in (None, "human")
+        if value.get("isCompactSummary") is True:
+            yield Piece(text, "summary", "system", ItemOrigin.AUTOMATION)
+        elif from_tool:
+            yield Piece(text, "event", "tool", ItemOrigin.TOOL)
+        elif line.side or value.get("isMeta") is True or not human:
+            yield Piece(text, "event", "system", ItemOrigin.AUTOMATION)
+        else:
+            yield from pieces(text)
+
+    def _assistant(self, line: _Line) -> Iterator[Event]:
+        content = line.message["content"]
+        texts: list[str] = []
+        for block in content if isinstance(content, list) else [content]:
+            kind = block.get("type") if isinstance(block, Mapping) else "text"
+            if kind == "text":
+                texts.append(content_text(block))
+                continue
+            yield from self._spoken(line, texts)
+            if kind in ("thinking", "redacted_thinking"):
+                words = as_text(block.get("thinking"))
+                if words.strip() and self._thinking:
+                    yield self._item(
+                        line, type="reasoning", role="assistant", text=words, response=True
+                    )
+            elif isinstance(kind, str) and kind.endswith("tool_use"):
+                yield self._call(line, block)
+            elif isinstance(kind, str) and kind.endswith("tool_result"):
+                yield self._result(line, block)
+            else:
+                yield Skipped(f"part {label(kind) or 'unknown'}")
+        yield from self._spoken(line, texts)
+
+    def _spoken(self, line: _Line, texts: list[str]) -> Iterator[Event]:
+        text = "\n".join(filter(None, texts))
+        texts.clear()
+        if not text.strip():
+            return
+        if (
+            line.value.get("isApiErrorMessage") is True
+            or line.message.get("model") == "<synthetic>"
+        ):
+            piece = Piece(text, "event", "system", ItemOrigin.AUTOMATION)
+            yield self._item(line, **_fields(piece))
+        else:
+            yield self._item(line, type="message", role="assistant", text=text, response=True)
+
+    def _call(self, line: _Line, block: Mapping[str, Any]) -> Event:
+        name, call = label(block.get("name")) or "tool", label(block.get("id"))
+        arguments = block.get("input")
+        if call:
+            _remember(self._calls, call, name)
+        return self._item(
+            line,
+            type="tool_call",
+            role="assistant",
+            text=call_text(name, arguments),
+            data=some(name=name, call_id=call),
+            response=True,
+        )
+
+    def _result(self, line: _Line, block: Mapping[str, Any]) -> Event:
+        call = label(block.get("tool_use_id"))
+        text = content_text(block.get("content"))
+        result = line.value.get("toolUseResult")
+        if not text and isinstance(result, Mapping):
+            text = "\n".join(filter(None, (as_text(result.get(k)) for k in ("stdout", "stderr"))))
+        failed = block.get("is_error") is True
+        return self._item(
+            line,
+            type="tool_result",
+            role="tool",
+            origin=ItemOrigin.TOOL,
+            text=text,
+            data=some(name=self._calls.pop(call, None) if call else None, call_id=call),
+            status="failed" if failed else "completed",
+        )
+
+    def _system(self, line: _Line) -> Iterator[Event]:
+        content, kind = line.value.get("content"), label(line.value.get("subtype"))
+        if kind == "init":  # of a stream
+            yield from self._describe(line)
+        if not isinstance(content, str) or not content.strip():
+            yield Skipped(f"system {kind or 'line'}")
+            return
+        yield from self._describe(line)
+        if kind == "local_command":
+            for piece in pieces(content):
+                yield self._item(line, **_fields(replace(piece, type="event")))
+        else:
+            piece = Piece(content, "event", "system", ItemOrigin.AUTOMATION)
+            yield self._item(line, **_fields(piece), data=some(kind=kind))
+
+    def _attachment(self, line: _Line) -> Iterator[Event]:
+        about = line.value.get("attachment")
+        about = about if isinstance(about, Mapping) else {}
+        kind = label(about.get("type"))
+        if kind == "queued_command":
+            text = content_text(about.get("prompt"))
+            told = about.get("commandMode") in (None, "prompt") and not line.side
+            if told and text.strip():
+                yield from self._describe(line)
+                for piece in pieces(text):
+                    if not (piece.own and self._was_queued(piece.text)):
+                        yield self._item(line, **_fields(piece))
+                return
+        elif kind == "file" and (text := _file_text(about)):
+            yield from self._describe(line)
+            piece = Piece(text, "event", "system", ItemOrigin.AUTOMATION)
+            yield self._item(line, **_fields(piece), data=some(file=about.get("filename")))
+            return
+        yield Skipped(f"attachment {kind or 'line'}")
+
+    def _queued(self, line: _Line) -> Iterator[Event]:
+        """Words that were typed while the model worked; a later line may tell them again."""
+        text = line.value.get("content")
+        if line.value.get("operation") not in (None, "enqueue") or not isinstance(text, str):
+            yield Skipped("queue-operation")
+            return
+        for piece in pieces(text):
+            if piece.own:
+                waiting = (*self._state.get("queued", ()), _mark(piece.text))
+                self._state["queued"] = waiting[-_REMEMBERED:]
+            yield from self._describe(line)
+            yield self._item(line, **_fields(piece))
+
+    def _was_queued(self, text: str) -> bool:
+        """Whether these words were told by a queue before; they are told once."""
+        waiting = list(self._state.get("queued", ()))
+        if not waiting or (mark := _mark(text)) not in waiting:
+            return False
+        waiting.remove(mark)
+        self._state["queued"] = tuple(waiting)
+        return True
+
+    def _summary(self, record: Record) -> Iterator[Event]:
+        text, leaf = record.value.get("summary"), record.value.get("leafUuid")
+        if not isinstance(text, str) or not isinstance(leaf, str):
+            yield Problem(record.line, "a summary without text or leaf")
+            return
+        for uuid, conversation in self._recent:
+            if uuid == leaf:
+                yield from self._summed_up(conversation, record.line, leaf, text)
+                return
+        _remember(self._summaries, leaf, (record.line, text))
+
+    def _found_summaries(self, line: _Line) -> Iterator[Event]:
+        uuid = line.value.get("uuid")
+        if isinstance(uuid, str):
+            self._recent.append((uuid, line.conversation))
+            if found := self._summaries.pop(uuid, None):
+                yield from self._summed_up(line.conversation, found[0], uuid, found[1])
+
+    def _summed_up(self, conversation: str, line: int, leaf: str, text: str) -> Iterator[Event]:
+        yield from self._title(conversation, text, 1)
+        yield entry(
+            conversation,
+            line,
+            type="summary",
+            role="system",
+            origin=ItemOrigin.AUTOMATION,
+            text=text,
+            metadata={"leaf": leaf},
+            key=f"summary:{leaf}:{_mark(text)}",
+        )
+
+    def _title(self, conversation: str, title: object, rank: int) -> Iterator[Event]:
+        """The title that a person gave stays before the one that a model gave."""
+        name = f"title {conversation}"
+        if isinstance(title, str) and title.strip() and rank >= self._state.get(name, 0):
+            self._state[name] = rank
+            yield Header(conversation, title=title.strip()[:_TITLE_LENGTH])
+
+    def _item(self, line: _Line, *, response: bool = False, **fields: Any) -> Entry | Problem:
+        value, message = line.value, line.message
+        uuid = value.get("uuid")
+        if isinstance(uuid, str) and uuid:
+            key = f"{uuid}:{line.count}"
+        else:
+            stamp, text = as_text(value.get("timestamp")), fields["text"]
+            before = self._state.get("chain", "")
+            key = self._state["chain"] = chain(before, line.conversation, stamp, text)
+        line.count += 1
+        return entry(
+            line.conversation,
+            line.number,
+            key=key,
+            created_at=moment(value.get("timestamp")),
+            response_id=label(message.get("id")) if response else None,
+            metadata=some(
+                id=uuid,
+                parent=value.get("parentUuid"),
+                model=message.get("model"),
+                project=value.get("cwd"),
+                branch=value.get("gitBranch"),
+                sidechain=line.side or None,
+                agent=value.get("agentId"),
+            ),
+            **fields,
+        )
+
+
+def _fields(piece: Piece) -> dict[str, Any]:
+    return {
+        "type": piece.type,
+        "role": piece.role,
+        "origin": piece.origin,
+        "text": piece.text,
+    }
+
+
+def _file_text(about: Mapping[str, Any]) -> str:
+    content = about.get("content")
+    file = content.get("file") if isinstance(content, Mapping) else None
+    text = file.get("content") if isinstance(file, Mapping) else None
+    return f"{as_text(about.get('filename'))}\n{text}" if isinstance(text, str) else ""
+
+
+def _mark(text: str) -> str:
+    return hashlib.blake2b(text.strip().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _remember(held: dict[str, Any], key: str, value: object) -> None:
+    if len(held) >= _REMEMBERED:
+        held.pop(next(iter(held)))
+    held[key] = value

@@ -1,0 +1,131 @@
+"""The importers that are installed, and which of them reads a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
+
+from memsheaf.stack import RegistrationError, Registry
+
+from .base import Importer
+from .source import Source
+from .walk import FoundFile, walk
+
+__all__ = ["Detected", "Found", "Importers", "Places", "discover", "load_importers"]
+
+_SURE_ENOUGH = 0.5
+
+
+@runtime_checkable
+class Places(Protocol):
+    """An importer that knows where its program keeps transcripts."""
+
+    def places(self) -> Iterable[Path]:
+        """Folders or files that may be there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """Which importer reads a source, and which ones failed to say."""
+
+    importer: Importer | None
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Importers:
+    """The importers that work, by name, and the reasons of those that do not."""
+
+    working: Mapping[str, Importer]
+    broken: tuple[str, ...] = ()
+
+    def named(self, name: str) -> Importer:
+        """One by its name.
+
+        Raises:
+            RegistrationError: There is none; tells those that exist.
+        """
+        if name not in self.working:
+            known = ", ".join(sorted(self.working))
+            why = next((f" ({reason})" for reason in self.broken if reason.startswith(name)), "")
+            raise RegistrationError(f"no importer {name!r}{why}; known: {known}")
+        return self.working[name]
+
+    def detect(self, source: Source) -> Detected:
+        """The importer that is surest; one that raises is passed over."""
+        best: Importer | None = None
+        highest, failed = 0.0, []
+        for name, importer in self.working.items():
+            try:
+                sure = importer.detect(source)
+            except OSError:
+                raise
+            except Exception as error:
+                failed.append(f"importer {name} failed to look at it: {type(error).__name__}")
+                continue
+            if sure > highest:
+                best, highest = importer, sure
+        return Detected(best if highest >= _SURE_ENOUGH else None, tuple(failed))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Transcripts of one program on this machine.
+
+    Attributes:
+        format: The name of the importer.
+        path: The folder or file.
+        files: How many files lie there.
+        bytes: Their size.
+    """
+
+    format: str
+    path: Path
+    files: int
+    bytes: int
+
+
+def load_importers() -> Importers:
+    """Every importer of the group `memsheaf.importers`; a broken one costs only itself."""
+    registry = Registry("memsheaf.importers")
+    working: dict[str, Importer] = {}
+    broken: list[str] = []
+    for plugin in registry.describe():
+        if plugin.status != "loaded":
+            broken.append(f"{plugin.name} of {plugin.distribution}: {plugin.reason}")
+            continue
+        try:
+            loaded = registry.load(plugin.name)
+            made = loaded() if isinstance(loaded, type) else loaded
+        except Exception as error:
+            broken.append(f"{plugin.name} of {plugin.distribution}: {type(error).__name__}")
+            continue
+        if isinstance(made, Importer):
+            working[plugin.name] = made
+        else:
+            broken.append(f"{plugin.name} of {plugin.distribution}: it is no importer")
+    return Importers(working, tuple(broken))
+
+
+def discover(importers: Importers | None = None) -> list[Found]:
+    """The places on this machine where known programs keep transcripts, as far as they exist.
+
+    Raises:
+        RegistrationError: An importer's place cannot be told.
+    """
+    found = []
+    for name, importer in (importers or load_importers()).working.items():
+        if not isinstance(importer, Places):
+            continue
+        try:
+            places = list(cast("Places", importer).places())
+        except Exception as error:
+            raise RegistrationError(f"importer {name} cannot tell its places") from error
+        for place in places:
+            files = [file for file in walk([place]) if isinstance(file, FoundFile)]
+            if files:
+                found.append(Found(name, place, len(files), sum(file.size for file in files)))
+    return found

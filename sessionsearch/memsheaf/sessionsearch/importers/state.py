@@ -1,0 +1,102 @@
+"""What was imported already: per file its stamp and the place where reading ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from memsheaf.stack import Scope
+from memsheaf.stack.disk import SETTINGS, SharedCache, our_errors
+
+from .source import HEAD, Position
+
+__all__ = ["FileState", "ImportState", "fingerprint"]
+
+_TAIL = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """The last import of a file.
+
+    Args:
+        stamp: What the file looked like; empty while an import is under way.
+        reading: The format and the options.
+        position: Where reading ended.
+        fingerprint: A hash of what lies before that place.
+        witness: A conversation that the log holds because of it; None where it gave nothing.
+    """
+
+    stamp: str
+    reading: str
+    position: Position = field(default_factory=Position)
+    fingerprint: str = ""
+    witness: str | None = None
+
+
+class ImportState:
+    """The states of all files, for one scope, kept on disk beside the log.
+
+    It is written after the items, never before. It holds hashed paths, positions and ids of
+    conversations, and no text.
+
+    Args:
+        folder: Where; made with mode 0700.
+        scope: Whose imports.
+        timeout: Seconds to wait for another process.
+    """
+
+    def __init__(self, folder: Path, scope: Scope, timeout: float = 10.0) -> None:
+        self._scope = json.dumps(scope.key())
+        with our_errors("opening the state of imports"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._rows = SharedCache(str(folder), timeout, **SETTINGS)
+
+    def get(self, path: Path) -> FileState | None:
+        """The state of a file, or None before its first import."""
+        with our_errors("reading the state of imports"):
+            text = self._rows.get(self._key(path))
+        if text is None:
+            return None
+        row = json.loads(text)
+        return FileState(**row | {"position": Position(**row["position"])})
+
+    def set(self, path: Path, state: FileState) -> None:
+        """Keep the state of a file."""
+        text = json.dumps(asdict(state))
+        with our_errors("keeping the state of imports"):
+            self._rows.set(self._key(path), text, retry=True)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._rows.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _key(self, path: Path) -> str:
+        name = f"{self._scope}{os.path.realpath(path)}"
+        return hashlib.blake2b(os.fsencode(name), digest_size=20).hexdigest()
+
+
+def fingerprint(path: Path, offset: int) -> str:
+    """A hash of the head of a file and of what lies right before an offset."""
+    hashed = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        hashed.update(file.read(min(HEAD, offset)))
+        file.seek(max(0, offset - _TAIL))
+        hashed.update(file.read(min(_TAIL, offset)))
+    return hashed.hexdigest()

@@ -1,0 +1,185 @@
+"""Takes the events of one file to the log, in batches, each kept whole or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from memsheaf.sessionsearch.items import ItemOrigin, NewItem
+from memsheaf.sessionsearch.log import ConversationLog
+from memsheaf.stack import IdUnavailable, InvalidRecord, NotFound, Scope
+
+from .base import Entry, Header, Skipped
+from .source import Problem
+
+__all__ = ["Writer"]
+
+_BATCH = 4000  # items
+_BATCH_TEXT = 8_000_000  # characters
+_SHOWN = 100  # problems of a file that are kept
+_TITLE = 80  # characters
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is known of a conversation while a file is read."""
+
+    titled: bool
+    metadata: dict[str, Any]
+    latest: datetime | None
+    exists: bool
+    title: str | None = None
+    changed: bool = False
+    items: list[NewItem] = field(default_factory=list)
+
+
+class Writer:
+    """One file's way into the log.
+
+    Args:
+        log: Where the items go.
+        scope: Whose conversations.
+        fallback: The time of an item that tells none, where no item before it told one.
+
+    Attributes:
+        added, known, refused: Counts of items.
+        skipped: Counts of records by kind.
+        problems: The first problems; `problem_count` counts all.
+        witness: A conversation that the log holds because of this file.
+        written: The conversations that got or had items.
+    """
+
+    def __init__(self, log: ConversationLog, scope: Scope, fallback: datetime) -> None:
+        self._log, self._scope, self._fallback = log, scope, fallback
+        self._held: dict[str, _Held] = {}
+        self._waiting: dict[str, None] = {}  # conversations with something to write, in order
+        self._count = self._text = 0
+        self.added = self.known = self.refused = self.problem_count = 0
+        self.skipped: Counter[str] = Counter()
+        self.problems: list[Problem] = []
+        self.written: set[str] = set()
+        self.forgotten: set[str] = set()
+        self.witness: str | None = None
+
+    def take(self, event: object) -> bool:
+        """Take an event; whether the batch is full and wants `flush`."""
+        if isinstance(event, Entry):
+            held = self._conversation(event.conversation)
+            held.items.append(self._timed(held, event.item))
+            self._waiting[event.conversation] = None
+            self._count += 1
+            self._text += len(event.item.text)
+        elif isinstance(event, Skipped):
+            self.skipped[event.kind] += 1
+        elif isinstance(event, Header):
+            self._describe(event)
+        elif isinstance(event, Problem):
+            self.problem(event)
+        else:
+            self.problem(Problem(None, f"an importer gave a {type(event).__name__}"))
+        return self._count >= _BATCH or self._text >= _BATCH_TEXT
+
+    def problem(self, problem: Problem) -> None:
+        """Count a problem, and keep it where it is one of the first."""
+        self.problem_count += 1
+        if len(self.problems) < _SHOWN:
+            self.problems.append(problem)
+
+    def flush(self) -> None:
+        """Write what waits; each conversation's part is one transaction."""
+        for conversation in list(self._waiting):
+            held = self._held[conversation]
+            items, held.items = held.items, []
+            if items or (held.exists and held.changed):
+                self._write(conversation, held, items)
+        self._waiting.clear()
+        self._count = self._text = 0
+
+    def _write(self, conversation: str, held: _Held, items: list[NewItem]) -> None:
+        if conversation in self.forgotten:
+            self.refused += len(items)
+            return
+        if not held.titled and held.title is None:
+            held.title = _first_words(items)
+        metadata = held.metadata if held.changed else None
+        try:
+            new = self._append(conversation, items, held.title, metadata)
+        except IdUnavailable:
+            self.forgotten.add(conversation)
+            self.refused += len(items)
+            return
+        held.exists, held.changed = True, False
+        held.titled, held.title = held.titled or held.title is not None, None
+        self.added += new
+        self.known += len(items) - new
+        self.written.add(conversation)
+        self.witness = self.witness or conversation
+
+    def _append(
+        self,
+        conversation: str,
+        items: list[NewItem],
+        title: str | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> int:
+        def append(batch: list[NewItem]) -> int:
+            added = self._log.append(
+                conversation, batch, self._scope, title=title, metadata=metadata
+            )
+            return len(added)
+
+        try:
+            return append(items)
+        except InvalidRecord:  # nothing was written: find the item
+            new = 0
+            for item in items:
+                try:
+                    new += append([item])
+                except InvalidRecord as error:
+                    self.problem(Problem(None, str(error)))
+            return new
+
+    def _describe(self, header: Header) -> None:
+        held = self._conversation(header.conversation)
+        if header.title and header.title.strip():
+            held.title, held.changed = header.title.strip(), True
+        for name, value in header.metadata.items():
+            if value not in (None, "") and name not in held.metadata:
+                held.metadata[name] = value
+                held.changed = True
+        if held.changed:
+            self._waiting[header.conversation] = None
+
+    def _conversation(self, conversation: str) -> _Held:
+        held = self._held.get(conversation)
+        if held is None:
+            try:
+                known = self._log.conversation(conversation, self._scope)
+            except NotFound:
+                held = _Held(titled=False, metadata={}, latest=None, exists=False)
+            else:
+                held = _Held(bool(known.title), dict(known.metadata), known.updated_at, exists=True)
+            self._held[conversation] = held
+        return held
+
+    def _timed(self, held: _Held, item: NewItem) -> NewItem:
+        if isinstance(item.created_at, datetime):
+            held.latest = item.created_at
+            return item
+        return replace(
+            item,
+            created_at=held.latest or self._fallback,
+            metadata={**item.metadata, "time": "assumed"},
+        )
+
+
+def _first_words(items: list[NewItem]) -> str | None:
+    """The first line that the user wrote."""
+    for item in items:
+        if item.type == "message" and item.origin is ItemOrigin.USER and item.text.strip():
+            line = item.text.strip().split("\n", 1)[0].strip()
+            return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"
+    return None
