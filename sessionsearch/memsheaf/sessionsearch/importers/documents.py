@@ -1,0 +1,171 @@
+"""JSON documents of chats: one value or one per line, and what the first object is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
+from typing import Any
+
+from .archives import is_archive, members
+from .base import ImportOptions
+from .json_stream import JsonPart, json_parts
+from .source import Problem, Source, parse_json
+
+__all__ = ["exported", "first_keys", "objects", "parts_of", "surest"]
+
+_SURE_ENOUGH = 0.5
+_WRAPPERS = ("conversations",)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}:]', re.DOTALL)
+
+
+def first_keys(text: str) -> set[str]:
+    """The members of the first object of a JSON text, as far as it goes.
+
+    The object stands alone, in an array, or in the array that a member of `_WRAPPERS` holds.
+
+    >>> sorted(first_keys('[{"id": 1, "of": {"deeper": 2}, "text": "cut o'))
+    ['id', 'of', 'text']
+    """
+    keys: set[str] = set()
+    depth, inside, last, wrapper = 0, 0, None, False
+    for token in _TOKEN.findall(text):
+        if token == ":" and last is not None and depth == inside:
+            keys.add(last)
+            wrapper = last in _WRAPPERS
+        elif token in "{[":
+            depth += 1
+            if token == "{" and (not inside or (wrapper and depth == inside + 2)):
+                keys, inside, wrapper = set(), depth, False
+        elif token in "}]":
+            depth -= 1
+            if depth < inside:
+                break
+        last = token[1:-1] if token[0] == '"' else None
+    return keys
+
+
+def surest(source: Source, sure: Callable[[Source], float]) -> float:
+    """How sure a format is of a source, or of the best member of an archive."""
+    return max((certainty for certainty, _ in _documents(source, sure)), default=0.0)
+
+
+def exported(
+    source: Source,
+    sure: Callable[[Source], float],
+    own: Collection[str],
+    options: ImportOptions,
+) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
+    """The conversations of an export: of a file, or of the members of an archive.
+
+    Args:
+        source: A file or an archive.
+        sure: How sure the format is of one document.
+        own: Members of a conversation that stands alone in its file.
+        options: How large a conversation may be.
+    """
+    for _, document in _documents(source, sure):
+        if isinstance(document, Problem):
+            yield document
+        else:
+            yield from objects(document, _WRAPPERS, own, options)
+
+
+def _documents(
+    source: Source, sure: Callable[[Source], float]
+) -> Iterator[tuple[float, Source | Problem]]:
+    if not is_archive(source):
+        yield sure(source), source
+        return
+    for member in members(source):
+        if isinstance(member, Problem):
+            yield 0.0, member
+            continue
+        try:
+            certainty = sure(member)
+        except OSError as error:
+            yield 0.0, Problem(None, f"a member of the archive cannot be read: {error}")
+            continue
+        if certainty >= _SURE_ENOUGH:
+            yield certainty, member
+
+
+def parts_of(source: Source, into: Collection[str], options: ImportOptions) -> Iterator[JsonPart]:
+    """The parts of a JSON file, or of each line of a file of JSON lines; flaws are told in both.
+
+    Args:
+        source: The file.
+        into: Members of an outermost object whose arrays are cut; lines are never cut.
+        options: How large a part may be.
+    """
+    if not _has_lines(source):
+        with closing(source.open()) as file:
+            yield from json_parts(file, into, max_bytes=options.max_record)
+        return
+    for index, record in enumerate(source.records(options.max_record)):
+        if isinstance(record, Problem):
+            yield JsonPart(None, None, index, record.line or 0, 0, record.reason)
+        else:
+            yield JsonPart(record.value, None, index, record.line, 0)
+
+
+def objects(
+    source: Source, into: Collection[str], own: Collection[str], options: ImportOptions
+) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
+    """The objects of an array, of an object's array `into`, of lines, or the only one itself.
+
+    Args:
+        source: The file.
+        into: Members that hold the list where it has a wrapper.
+        own: Members of a single object that are kept; the rest of it is passed over.
+        options: How large an object may be.
+
+    Returns:
+        Each with its line.
+    """
+    single: dict[str, Any] = {}
+    for part in parts_of(source, into, options):
+        if part.flaw:
+            yield Problem(part.line, part.flaw)
+        elif part.index is None and part.key is not None:
+            if part.key in own:
+                single[part.key] = part.value
+        elif isinstance(part.value, dict):
+            yield part.line, part.value
+        else:
+            yield Problem(part.line, "not a JSON object")
+    if single:
+        yield 1, single
+
+
+def _has_lines(source: Source) -> bool:
+    """Whether each line is an object of its own: the first one opens and closes it."""
+    first, _, rest = source.head_text.lstrip().partition("\n")
+    if not first.startswith("{") or len(first.strip()) < 2:
+        return False
+    if not rest and source.size > len(source.head):  # the first line is longer than the head
+        return _closes(source)
+    if not rest.strip():
+        return False
+    if first.rstrip().endswith("}"):
+        return True
+    lines = [line.strip() for line in rest.split("\n")[:10] if line.strip()]
+    return sum(map(_is_object, lines)) > 1 and not any(line.endswith(",") for line in lines)
+
+
+def _closes(source: Source) -> bool:
+    with closing(source.open()) as file:
+        last = b""
+        while chunk := file.read(1 << 20):
+            cut = chunk.find(b"\n")
+            if cut >= 0:
+                return (last + chunk[:cut]).rstrip().endswith(b"}")
+            last = chunk[-16:]
+    return False
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(parse_json(line), dict)
+    except ValueError:
+        return False
