@@ -1,0 +1,239 @@
+"""Reflection: what a model asks for is done one by one, within the scope, and can be taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from memsheaf.agent import ReflectionReport, ReflectionSettings, reflect, undo
+from memsheaf.models import ChatRequest, ModelUnavailable, ScriptedModel
+from memsheaf.providers.local import LocalStore
+from memsheaf.stack import MemoryStack, Scope, ScopeError, UsageError
+
+MIRA = Scope(user_id="mira")
+TALK = [
+    {"role": "system", "content": "You are a helper."},
+    {"role": "user", "content": "I moved from Berlin to Lisbon. My cello is called Otto."},
+    {"role": "assistant", "content": "Noted."},
+]
+
+
+@pytest.fixture
+def stack() -> Iterator[MemoryStack]:
+    with MemoryStack([LocalStore()], scope=MIRA) as made:
+        yield made
+
+
+def run(stack: MemoryStack, reply: Any, **settings: Any) -> ReflectionReport:
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    return reflect(
+        TALK,
+        stack,
+        ScriptedModel([text]),
+        scope=MIRA,
+        settings=ReflectionSettings(**settings),
+    )
+
+
+def contents(stack: MemoryStack) -> set[str]:
+    return {record.content for record in stack.list(Scope.EVERYONE)}
+
+
+def test_a_mixed_reply_leaves_exactly_what_it_says(stack: MemoryStack) -> None:
+    home = stack.store("Mira lives in Berlin")
+    wrong = stack.store("Mira plays the viola")
+    report = run(
+        stack,
+        [
+            {"action": "update", "id": home.id, "content": "Mira lives in Lisbon"},
+            {"action": "forget", "id": wrong.id},
+            {
+                "action": "remember",
+                "content": "Mira's cello is called Otto",
+                "type": "fact",
+                "importance": 9,
+                "tags": ["cello"],
+            },
+        ],
+    )
+    assert report.error is None
+    assert [(o.action, o.done) for o in report.operations] == [
+        ("update", True),
+        ("forget", True),
+        ("remember", True),
+    ]
+    assert contents(stack) == {"Mira lives in Lisbon", "Mira's cello is called Otto"}
+    made = report.operations[2].after
+    assert made is not None
+    assert (made.kind, made.importance, made.tags, made.origin) == (
+        "fact",
+        1.0,
+        ("cello",),
+        "reflection",
+    )
+
+
+def test_a_reflection_can_be_taken_back(stack: MemoryStack) -> None:
+    home = stack.store("Mira lives in Berlin", tags=["home"])
+    wrong = stack.store("Mira plays the viola")
+    report = run(
+        stack,
+        [
+            {"action": "update", "id": home.id, "content": "Mira lives in Lisbon", "tags": []},
+            {"action": "forget", "id": wrong.id},
+            {"action": "remember", "content": "Otto is a cello"},
+        ],
+    )
+    undone = undo(report, stack)
+    assert [(o.action, o.done) for o in undone] == [
+        ("remember", True),
+        ("forget", True),
+        ("update", True),
+    ]
+    assert contents(stack) == {"Mira lives in Berlin", "Mira plays the viola"}
+    again = stack.get(home.id)
+    assert again is not None
+    assert again.tags == ("home",)
+
+
+def test_what_changed_since_is_not_taken_back(stack: MemoryStack) -> None:
+    home = stack.store("Mira lives in Berlin")
+    report = run(stack, [{"action": "update", "id": home.id, "content": "Mira lives in Lisbon"}])
+    stack.update(home.id, {"content": "Mira lives in Porto"})
+    undone = undo(report, stack)
+    assert [o.done for o in undone] == [False]
+    assert contents(stack) == {"Mira lives in Porto"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "nothing to do",
+        "[]",
+        '{"note": "none"}',
+        "[1, null, []]",
+        '[{"action": "explode", "id": "x"}]',
+        '[{"action": "remember"}, {"action": "remember", "content": "  "}]',
+        '[{"action": "remember", "content": ["a"]}]',
+        '[{"action": "update", "content": "no id"}, {"action": "forget"}]',
+        '[{"action": "forget", "id": {"a": 1}}]',
+        "",
+        "[" * 100_000,
+    ],
+)
+def test_a_reply_that_cannot_be_used_changes_nothing(stack: MemoryStack, reply: str) -> None:
+    stack.store("Mira plays the cello")
+    report = run(stack, reply)
+    assert not report.changed
+    assert contents(stack) == {"Mira plays the cello"}
+    assert report.error is not None or all(o.reason for o in report.operations)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json\n[{"action": "remember", "content": "kept"}]\n```',
+        'Here you are: [{"action": "remember", "content": "kept"}] Anything else?',
+        '{"operations": [{"action": "remember", "content": "kept"}]}',
+        '{"action": "remember", "content": "kept"}',
+    ],
+)
+def test_json_is_found_in_what_models_really_send(stack: MemoryStack, reply: str) -> None:
+    assert run(stack, reply).changed
+    assert contents(stack) == {"kept"}
+
+
+def test_only_ids_that_were_shown_are_touched(stack: MemoryStack) -> None:
+    theirs = stack.store("Noor is allergic to nuts", scope=Scope(user_id="noor"))
+    report = run(
+        stack,
+        [
+            {"action": "forget", "id": theirs.id},
+            {"action": "update", "id": theirs.id, "content": "x"},
+            {"action": "remember", "content": "kept"},
+        ],
+    )
+    assert [o.done for o in report.operations] == [False, False, True]
+    assert "Noor is allergic to nuts" in contents(stack)
+
+
+def test_a_fact_said_twice_is_kept_once(stack: MemoryStack) -> None:
+    held = stack.store("Mira plays the cello")
+    report = run(
+        stack,
+        [
+            {"action": "remember", "content": "mira plays  the Cello"},
+            {"action": "remember", "content": "Otto is a cello"},
+            {"action": "remember", "content": "otto is a cello"},
+        ],
+    )
+    assert [o.done for o in report.operations] == [False, True, False]
+    assert report.operations[0].id == held.id
+    assert len(contents(stack)) == 2
+
+
+def test_one_operation_that_fails_leaves_the_others_alone(stack: MemoryStack) -> None:
+    report = run(
+        stack,
+        [
+            {"action": "remember", "content": "x" * 70_000},
+            {"action": "remember", "content": "kept"},
+        ],
+    )
+    assert [o.done for o in report.operations] == [False, True]
+    assert "limit" in str(report.operations[0].reason)
+
+
+def test_a_model_that_fails_changes_nothing(stack: MemoryStack) -> None:
+    stack.store("Mira plays the cello")
+    model = ScriptedModel([ModelUnavailable("no server", model="m")])
+    report = reflect(TALK, stack, model, scope=MIRA)
+    assert report.error is not None
+    assert not report.operations
+    assert contents(stack) == {"Mira plays the cello"}
+
+
+def test_the_model_sees_the_end_of_the_talk_and_the_memories_of_the_scope(
+    stack: MemoryStack,
+) -> None:
+    mine = stack.store("Mira lives in Berlin")
+    stack.store("Noor lives in Lisbon", scope=Scope(user_id="noor"))
+    seen: list[ChatRequest] = []
+
+    def answer(request: ChatRequest) -> str:
+        seen.append(request)
+        return "[]"
+
+    many = [{"role": "user", "content": f"message {n}"} for n in range(50)]
+    reflect(
+        [*many, *TALK, {"role": "tool", "tool_call_id": "1", "content": "y" * 9_000}],
+        stack,
+        ScriptedModel(answer),
+        scope=MIRA,
+        settings=ReflectionSettings(max_messages=4, max_tokens=77),
+    )
+    told = json.loads(str(seen[0].messages[1]["content"]))
+    assert [one["role"] for one in told["conversation"]] == ["user", "user", "assistant", "tool"]
+    assert len(told["conversation"][-1]["text"]) == 500
+    assert [memory["id"] for memory in told["memories"]] == [mine.id]
+    assert seen[0].max_tokens == 77
+    assert seen[0].temperature == 0.0
+
+
+def test_a_scope_that_cannot_be_written_is_refused(stack: MemoryStack) -> None:
+    with pytest.raises(ScopeError):
+        reflect(TALK, stack, ScriptedModel(["[]"]), scope=Scope.EVERYONE)
+
+
+def test_when_it_is_due() -> None:
+    third = ReflectionSettings(every=3)
+    assert [third.due(run, 0, failed=False) for run in range(1, 7)] == [False, False, True] * 2
+    busy = ReflectionSettings(every=None, min_tool_calls=5)
+    assert busy.due(1, 5, failed=False)
+    assert not busy.due(1, 4, failed=False)
+    assert not busy.due(1, 5, failed=True)
+    with pytest.raises(UsageError):
+        ReflectionSettings(every=0)
