@@ -1,21 +1,42 @@
 """The user model: what is known of a user, derived in the background and traceable."""
 
+from .applying import apply
+from .asking import Answer
 from .deriver import Deriver, QuestioningDeriver, load_deriver
+from .errors import DeriverFailed, QueueFull
+from .model import Forgotten, UserModel
 from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
 from .profile import Line, LineKind, LineOrigin, Profile
+from .profiles import Change
+from .queue import Handover
+from .said import said
+from .settings import RefreshSettings
+from .status import QueuedItem, QueueStatus
 
 __all__ = [
     "Add",
+    "Answer",
+    "Change",
     "Confirm",
     "Deriver",
+    "DeriverFailed",
+    "Forgotten",
+    "Handover",
     "Line",
     "LineKind",
     "LineOrigin",
     "Operation",
     "Profile",
     "QuestioningDeriver",
+    "QueueFull",
+    "QueueStatus",
+    "QueuedItem",
+    "RefreshSettings",
     "Rejection",
     "Retract",
     "Supersede",
+    "UserModel",
+    "apply",
     "load_deriver",
+    "said",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import RegistrationError, Registry
@@ -71,4 +71,4 @@ def load_deriver(name: str, **options: Any) -> Deriver:
         raise RegistrationError(f"deriver {name} does not take these options: {error}") from error
     if not isinstance(made, Deriver):
         raise RegistrationError(f"deriver {name} has no name or no derive(profile, items)")
-    return cast(Deriver, made)
+    return made

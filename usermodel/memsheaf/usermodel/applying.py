@@ -1,0 +1,262 @@
+"""Operations meet a profile: what is supported is applied, the rest is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memsheaf.sessionsearch import Item
+from memsheaf.stack.text import clean
+
+from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
+from .profile import Line, LineKind, LineOrigin, Profile
+from .said import said
+from .similar import statement_key
+
+__all__ = ["MAX_LINE", "apply", "one_line"]
+
+MAX_LINE = 500
+"""The most characters of a line."""
+_MAX_SUBJECT = 100
+_MAX_SOURCES = 100
+_DOUBT_LEFT = 0.8  # of each confirmation
+
+
+def apply(
+    profile: Profile, operations: Iterable[Operation], items: Sequence[Item], now: datetime
+) -> tuple[Profile, tuple[Rejection, ...]]:
+    """Apply operations in their order.
+
+    Sources that are not items of the batch, said by the user, are dropped, and an operation
+    without a source is rejected. A statement that a current line holds already confirms it. What
+    contradicts a line that the user wrote, or was said before the line that it contradicts, is
+    kept as history and does not become current. Near-duplicate lines are merged.
+
+    Args:
+        profile: The profile before.
+        operations: What a deriver returned.
+        items: The items that it read.
+        now: No time in the profile is later; aware UTC.
+
+    Returns:
+        The profile after, with a new version if it changed, and what was rejected.
+    """
+    work = _Work(profile, items, now)
+    rejections: list[Rejection] = []
+    for operation in operations:
+        try:
+            work.apply(operation)
+        except _Rejected as reason:
+            rejections.append(Rejection(operation, str(reason)))
+    work.merge()
+    lines = tuple(work.lines.values())
+    if lines != profile.lines:
+        profile = Profile(profile.user_id, profile.version + 1, lines, work.last_id)
+    return profile, tuple(rejections)
+
+
+def one_line(text: str) -> str:
+    """A line's text: white space folded, what cannot be stored replaced."""
+    return " ".join(clean(text).split())
+
+
+class _Rejected(Exception):
+    """Why an operation is not applied."""
+
+
+class _Work:
+    """A profile while operations change it."""
+
+    def __init__(self, profile: Profile, items: Sequence[Item], now: datetime) -> None:
+        self.lines = {line.id: line for line in profile.lines}
+        self.last_id = profile.last_id
+        self._moments = {
+            item.id: min(item.created_at or item.recorded_at or now, now)
+            for item in items
+            if said(item) is not None
+        }
+
+    def apply(self, operation: Operation) -> None:
+        """Apply one, or raise `_Rejected`."""
+        if not isinstance(operation, Add | Confirm | Supersede | Retract):
+            raise _Rejected("it is not an operation")
+        sources = self._checked_sources(operation.sources)
+        if isinstance(operation, Confirm):
+            self._confirm(self._current(operation.line_id), sources)
+        elif isinstance(operation, Retract):
+            self._retract(self._current(operation.line_id), sources, operation.reason)
+        else:
+            rival = None
+            if isinstance(operation, Supersede):
+                rival = self._current(operation.line_id)
+            self._state(self._drafted(operation, sources), rival)
+
+    def merge(self) -> None:
+        """Merge current lines that say the same into the oldest, or into the user's own."""
+        groups: dict[str, list[Line]] = {}
+        for line in self.lines.values():
+            if line.is_current:
+                groups.setdefault(statement_key(line.text), []).append(line)
+        for twins in groups.values():
+            kept = next((twin for twin in twins if twin.origin is LineOrigin.USER), twins[0])
+            for twin in twins:
+                if twin.id != kept.id:
+                    kept = _seen_again(kept, twin)
+                    self._end(twin, twin.last_seen, (), superseded_by=kept.id)
+            self.lines[kept.id] = kept
+
+    def _state(self, draft: Line, rival: Line | None) -> None:
+        """Bring a statement in: it confirms, replaces, is outranked, or is new."""
+        key = statement_key(draft.text)
+        twin = self._find_twin(key)
+        if twin is not None:
+            self.lines[twin.id] = _seen_again(twin, draft)
+            if rival is not None and rival.id != twin.id and self._yields(rival, draft):
+                self._end(rival, draft.last_seen, draft.sources, superseded_by=twin.id)
+            return
+        if rival is None:
+            rival = self._find_rival(draft.subject) or self._find_correction(key)
+        if rival is None or self._yields(rival, draft):
+            self._insert(draft)
+            if rival is not None:
+                self._end(rival, draft.last_seen, draft.sources, superseded_by=f"L{self.last_id}")
+            return
+        for old in self.lines.values():  # said again what is outranked: no second line
+            if old.superseded_by == rival.id and statement_key(old.text) == key:
+                self.lines[old.id] = _seen_again(old, draft)
+                return
+        ended = max(draft.last_seen, rival.first_seen)
+        self._insert(replace(draft, superseded_by=rival.id, ended_at=ended))
+
+    def _confirm(self, line: Line, sources: tuple[str, ...]) -> None:
+        self.lines[line.id] = _seen_again(line, self._with_times(line, sources))
+
+    def _retract(self, line: Line, sources: tuple[str, ...], reason: str) -> None:
+        moment = max(self._moments[source] for source in sources)
+        if line.origin is LineOrigin.USER:
+            raise _Rejected("the user wrote this line; only the user retracts it")
+        if moment < line.last_seen:
+            raise _Rejected("the line was said again later")
+        because = one_line(reason)[:MAX_LINE] if isinstance(reason, str) else ""
+        self._end(replace(line, reason=because or None), moment, sources)
+
+    def _end(
+        self,
+        line: Line,
+        moment: datetime,
+        sources: tuple[str, ...],
+        superseded_by: str | None = None,
+    ) -> None:
+        self.lines[line.id] = replace(
+            line, ended_at=moment, ended_by=sources, superseded_by=superseded_by
+        )
+
+    def _insert(self, draft: Line) -> None:
+        self.last_id += 1
+        line = replace(draft, id=f"L{self.last_id}")
+        self.lines[line.id] = line
+
+    def _yields(self, rival: Line, draft: Line) -> bool:
+        """Whether a line makes way: not the user's own, and not one that was said later."""
+        return rival.origin is LineOrigin.DERIVED and rival.last_seen <= draft.last_seen
+
+    def _find_twin(self, key: str) -> Line | None:
+        for line in self.lines.values():
+            if line.is_current and statement_key(line.text) == key:
+                return line
+        return None
+
+    def _find_rival(self, subject: str | None) -> Line | None:
+        """The current line of a subject; the user's own comes first."""
+        if subject is None:
+            return None
+        rivals = [r for r in self.lines.values() if r.is_current and r.subject == subject]
+        return min(rivals, key=lambda line: line.origin is LineOrigin.DERIVED, default=None)
+
+    def _find_correction(self, key: str) -> Line | None:
+        """The user's line that took the place of a statement."""
+        for line in self.lines.values():
+            if line.superseded_by is not None and statement_key(line.text) == key:
+                better = self.lines.get(line.superseded_by)
+                if better is not None and better.is_current and better.origin is LineOrigin.USER:
+                    return better
+        return None
+
+    def _current(self, line_id: str) -> Line:
+        line = self.lines.get(line_id) if isinstance(line_id, str) else None
+        if line is None:
+            raise _Rejected("the profile has no such line")
+        if not line.is_current:
+            raise _Rejected("the line has ended")
+        return line
+
+    def _checked_sources(self, sources: object) -> tuple[str, ...]:
+        named = sources if isinstance(sources, list | tuple | set | frozenset) else ()
+        known = {s for s in named if isinstance(s, str) and s in self._moments}
+        if not known:
+            raise _Rejected("no source is an item of the batch that the user said")
+        return tuple(source for source in self._moments if source in known)
+
+    def _drafted(self, operation: Add | Supersede, sources: tuple[str, ...]) -> Line:
+        text, subject = operation.text, operation.subject
+        if not isinstance(text, str) or not (text := one_line(text)):
+            raise _Rejected("its text is blank")
+        if len(text) > MAX_LINE:
+            raise _Rejected(f"its text is longer than {MAX_LINE} characters")
+        try:
+            kind = LineKind(operation.kind)
+        except ValueError:
+            raise _Rejected(f"its kind is not one of {', '.join(LineKind)}") from None
+        sure = operation.confidence
+        if isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1:
+            raise _Rejected("its confidence is not a number from 0 to 1")
+        if subject is not None:
+            subject = one_line(subject).casefold() if isinstance(subject, str) else ""
+            if not subject or len(subject) > _MAX_SUBJECT:
+                raise _Rejected(f"its subject does not have 1 to {_MAX_SUBJECT} characters")
+        moments = [self._moments[source] for source in sources]
+        return Line(
+            id="",
+            kind=kind,
+            text=text,
+            confidence=float(sure),
+            first_seen=min(moments),
+            last_seen=max(moments),
+            times=len(sources),
+            sources=sources,
+            subject=subject,
+        )
+
+    def _with_times(self, line: Line, sources: tuple[str, ...]) -> Line:
+        moments = [self._moments[source] for source in sources]
+        return replace(
+            line,
+            sources=sources,
+            times=len(sources),
+            first_seen=min(moments),
+            last_seen=max(moments),
+        )
+
+
+def _seen_again(line: Line, other: Line) -> Line:
+    """A line with the counts, sources and dates of another that says the same.
+
+    Each new source takes a fifth off the doubt: confidence = 1 - (1 - confidence) · 0.8ⁿ.
+    """
+    fresh = tuple(source for source in other.sources if source not in line.sources)
+    times = other.times - (len(other.sources) - len(fresh))
+    sources = line.sources + fresh
+    if len(sources) > _MAX_SOURCES:
+        sources = (sources[0], *sources[1 - _MAX_SOURCES :])
+    sure = max(line.confidence, other.confidence)
+    return replace(
+        line,
+        confidence=round(1 - (1 - sure) * math.pow(_DOUBT_LEFT, times), 4),
+        times=line.times + times,
+        sources=sources,
+        first_seen=min(line.first_seen, other.first_seen),
+        last_seen=max(line.last_seen, other.last_seen),
+        subject=line.subject or other.subject,
+    )

@@ -1,0 +1,251 @@
+"""Rows in a diskcache folder: by key, in key order, and by tag in the order of their writing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sqlite3
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from memsheaf.stack import ClosedError, ProviderUnavailable, StoreCorrupt
+from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
+
+__all__ = ["Reader", "Row", "RowStore", "Writer"]
+
+_FORMAT = 1
+_COLUMNS = "SELECT rowid, key, mode, filename, value FROM Cache "
+_BY_KEY = _COLUMNS + "WHERE key = ? AND raw = 1"
+_BY_RANGE = _COLUMNS + "WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
+_BY_TAG = _COLUMNS + "WHERE tag = ? AND rowid > ? ORDER BY rowid LIMIT ?"
+_PUT = (
+    "INSERT INTO Cache (key, raw, store_time, expire_time, access_time, access_count, tag, size,"
+    " mode, filename, value) VALUES (?, 1, ?, NULL, ?, 0, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (key, raw) DO UPDATE SET store_time = excluded.store_time, tag = excluded.tag,"
+    " value = excluded.value"
+)
+_ERASE_SECONDS = 2.0
+
+
+class Row(NamedTuple):
+    """A row; among rows of one tag the number grows in the order of their writing."""
+
+    number: int
+    key: str
+    value: str
+
+
+class Reader:
+    """What was committed, as one connection sees it."""
+
+    def __init__(self, connection: sqlite3.Connection, disk: TextDisk) -> None:
+        self._connection, self._disk = connection, disk
+
+    def get(self, key: str) -> str | None:
+        """The value of a key."""
+        found = self._rows(_BY_KEY, (key,))
+        return found[0].value if found else None
+
+    def between(self, start: str, end: str, limit: int = -1) -> list[Row]:
+        """Rows whose key is at least `start` and below `end`, in the order of keys."""
+        return self._rows(_BY_RANGE, (start, end, limit))
+
+    def under(self, prefix: str, limit: int = -1) -> list[Row]:
+        """Rows whose key starts with a prefix that ends in a slash."""
+        return self.between(prefix, prefix[:-1] + chr(ord("/") + 1), limit)
+
+    def tagged(self, tag: str, limit: int = -1, after: int = 0) -> list[Row]:
+        """Rows of a tag, oldest first."""
+        return self._rows(_BY_TAG, (tag, after, limit))
+
+    def _rows(self, query: str, values: tuple[str | int, ...]) -> list[Row]:
+        return [
+            Row(number, key, self._disk.fetch(mode, filename, value, False))
+            for number, key, mode, filename, value in self._connection.execute(query, values)
+        ]
+
+
+class Writer(Reader):
+    """What a transaction may do."""
+
+    def put(self, key: str, value: str, tag: str | None = None) -> None:
+        """Write a row; one that is there keeps its number."""
+        now = time.time()
+        self._connection.execute(_PUT, (key, now, now, tag, *self._disk.store(value, False)))
+
+    def delete(self, key: str) -> None:
+        """Delete a row, if it is there."""
+        self._connection.execute("DELETE FROM Cache WHERE key = ? AND raw = 1", (key,))
+
+
+class RowStore:
+    """A folder of rows that threads and processes share.
+
+    One connection writes and one reads, each under its own lock, so that reading never waits for
+    another process that writes.
+
+    Args:
+        folder: Made with mode 0700 where it is missing.
+        timeout: Seconds to wait for another writer.
+    """
+
+    def __init__(self, folder: Path, timeout: float) -> None:
+        self.folder, self._timeout = folder, timeout
+        self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
+        self._cache: SharedCache | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._closed = False
+        self._secret = b""
+        self._disk = TextDisk(str(folder))
+        with our_errors(f"opening {folder}"):
+            if not _present(folder / DBNAME):
+                self._create()
+            try:
+                self._verify()
+            except BaseException:
+                self.close()
+                raise
+        _open.add(self)
+
+    def digest(self, text: str) -> str:
+        """A name for a text from which the text cannot be told without this store."""
+        return blake2b(text.encode(), digest_size=16, key=self._secret).hexdigest()
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """Read what was committed."""
+        with self._read_lock, our_errors(f"reading {self.folder}"):
+            if self._reader is None:
+                self._reader = self._connect()
+            yield Reader(self._reader, self._disk)
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """A transaction: all of it is committed, or nothing."""
+        with self._write_lock, our_errors(f"writing to {self.folder}"):
+            cache = self._opened()
+            with cache.transaction():
+                yield Writer(cache._con, self._disk)
+
+    def erase(self) -> bool:
+        """Overwrite what was deleted; False where a reader of another process is in the way."""
+        until = time.monotonic() + min(self._timeout, _ERASE_SECONDS)
+        with our_errors(f"erasing in {self.folder}"):
+            while True:
+                with self._write_lock:
+                    if self._opened().truncate():
+                        return True
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.01)
+
+    def close(self) -> None:
+        """Close both connections; later calls raise `ClosedError`."""
+        with self._write_lock, self._read_lock:
+            self._closed = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
+
+    def _opened(self) -> SharedCache:
+        if self._closed:
+            raise ClosedError("the user model is closed; open a new one")
+        if self._cache is None:
+            self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
+        return self._cache
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._closed:
+            raise ClosedError("the user model is closed; open a new one")
+        address = f"file:{quote(str((self.folder / DBNAME).absolute()))}?mode=ro"
+        connection = sqlite3.connect(
+            address, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _create(self) -> None:
+        """Make folder and database with permissions that do not depend on the umask."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ProviderUnavailable(f"{self.folder} is a file; name a folder for the user model")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chmod(self.folder, 0o700)
+        directory = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            if not _present(self.folder / DBNAME):
+                self._build()
+        finally:
+            os.close(directory)
+
+    def _build(self) -> None:
+        """Put a complete database in place at once: nobody ever meets half of one."""
+        draft = self.folder / f".{uuid.uuid4().hex}"
+        draft.mkdir(mode=0o700)
+        os.close(os.open(draft / DBNAME, os.O_CREAT | os.O_RDWR, 0o600))
+        settings = {**SETTINGS, "memsheaf_users": _FORMAT, "memsheaf_secret": uuid.uuid4().hex}
+        cache = SharedCache(str(draft), self._timeout, **settings)
+        cache.truncate()
+        cache.close()
+        os.chmod(draft / DBNAME, 0o600)
+        os.rename(draft / DBNAME, self.folder / DBNAME)
+        shutil.rmtree(draft, ignore_errors=True)
+
+    def _verify(self) -> None:
+        """Refuse a database that is not a user model, or newer than this code."""
+        with self._read_lock:
+            self._reader = self._connect()
+            found = dict(self._reader.execute("SELECT key, value FROM Settings").fetchall())
+        wanted = {**SETTINGS, "memsheaf_users": _FORMAT}
+        if any(found.get(name) != value for name, value in wanted.items()):
+            raise StoreCorrupt(
+                f"{self.folder} holds no user model of this version of Memsheaf; name another "
+                "folder"
+            )
+        self._secret = str(found["memsheaf_secret"]).encode()
+
+
+def _present(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+# SQLite may not be open across a fork, and no other thread may hold a lock in the child.
+_open: weakref.WeakSet[RowStore] = weakref.WeakSet()
+_stopped: list[RowStore] = []
+
+
+def _before_fork() -> None:
+    _stopped[:] = sorted(_open, key=id)
+    for store in _stopped:
+        store._write_lock.acquire()
+        store._read_lock.acquire()
+        store._let_go()
+
+
+def _after_fork() -> None:
+    for store in reversed(_stopped):
+        store._read_lock.release()
+        store._write_lock.release()
+    _stopped.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
