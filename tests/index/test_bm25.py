@@ -82,8 +82,7 @@ def check(index: BM25Index, naive: Naive, text: str, limit: int = 10, **options:
 @pytest.fixture(params=["defaults", "tiny segments, always pruning"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "defaults":
-        monkeypatch.setattr(bm25_module, "BULK", 12)
-        monkeypatch.setattr(store, "BULK", 12)
+        monkeypatch.setattr(bm25_module, "DOCUMENTS", 12)
         monkeypatch.setattr(store, "_PACE", 1)
         monkeypatch.setattr(head, "DOCUMENTS", 5)
         monkeypatch.setattr(search, "PRUNE", 0)

@@ -3,23 +3,27 @@
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .analysis import Analyzer, get_analyzer
+from .batch import Batch, analyze
 from .documents import Document, IndexHit, Partition, fill
+from .head import DOCUMENTS, LIMIT
 from .matches import Matches
 from .search import Model, Query, exact, top
+from .segment import build
 from .sources import Source
 from .storage import read, write
-from .store import BULK, Store
+from .store import Store
 
 Allow = Collection[str] | Callable[[str], bool]
 _CHUNK = 20_000
+_FAN_IN = 64
+"""Segments of a bulk before they are merged."""
 _VARIANTS = 64
 
 
@@ -91,33 +95,44 @@ class BM25Index:
         weight: float = 1.0,
     ) -> None:
         """Add or replace a document; the next search sees it."""
-        row = self._analyze(Document(id, fields, partition, weight))
+        batch = self._analyze([Document(id, fields, partition, weight)])
         with self._writing:
-            self._store.add([row])
+            self._store.add(batch)
 
     def add_many(self, documents: Iterable[Document]) -> None:
         """Add or replace many documents; each chunk of some thousands becomes visible at once."""
         remaining = iter(documents)
+        merging = False
         while chunk := list(islice(remaining, _CHUNK)):
-            rows = [self._analyze(document) for document in chunk]
-            with self._writing:
-                self._store.add(rows)
-            merging = len(rows) >= BULK
-            while merging:
+            batch = self._analyze(chunk)
+            if len(batch) < DOCUMENTS and len(batch.tokens) < LIMIT:
                 with self._writing:
-                    merging = self._store.step()
+                    self._store.add(batch)
+                continue
+            segment = build(batch, np.arange(len(batch)))
+            with self._writing:
+                self._store.append(segment)
+            merging = True
+            if len(self._store.segments) > _FAN_IN:
+                self._merge()
+        if merging:
+            self._merge()
 
-    def _analyze(self, document: Document) -> tuple[Any, ...]:
-        """Check a document and cut it into raw tokens, with a weight per field."""
-        if not 0 < document.weight < np.inf:
-            raise ValueError(f"weight of {document.id!r} must be above 0")
-        partition = fill(document.partition, self.partition_fields)
-        fields = {"": document.fields} if isinstance(document.fields, str) else document.fields
-        cut = [
-            (self.field_weights.get(name, 1.0), self.analyzer.tokenize(text))
-            for name, text in fields.items()
-        ]
-        return document.id, partition, document.weight, cut
+    def _merge(self) -> None:
+        """Merge what is due, giving way to other writers."""
+        merging = True
+        while merging:
+            with self._writing:
+                merging = self._store.step()
+
+    def _analyze(self, documents: Sequence[Document]) -> Batch:
+        return analyze(
+            documents,
+            self._store.vocabulary,
+            self.analyzer.tokenize,
+            self.field_weights,
+            self.partition_fields,
+        )
 
     def remove(self, id: str) -> bool:
         """Remove a document; False if there was none."""

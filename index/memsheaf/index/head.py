@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .batch import Batch
 from .documents import Partition
 from .impacts import encode
 from .segment import Ints, Segment, build
@@ -126,34 +127,30 @@ class Head:
                 result &= column[:count] == self._names.get(name, -1)
         return result
 
-    def seal(self) -> tuple[Segment, Ints]:
-        """Return the documents as a segment, and the new place of each."""
-        sizes = np.fromiter(map(len, self.tokens), np.int64, self.count)
+    def seal(self) -> Segment:
+        """Return the documents as a segment."""
+        n = self.count
         factors = None
         if any(f is not None for f in self.factors):
             pairs = zip(self.factors, self.tokens, strict=True)
             factors = np.concatenate([np.ones(len(t)) if f is None else f for f, t in pairs])
-        n = self.count
-        tokens = np.concatenate(self.tokens) if n else np.zeros(0, np.int32)
-        order = self.order[:n].copy()
-        segment = build(
+        numbers: dict[Partition, int] = {}
+        batch = Batch(
             self.ids,
-            self.partitions,
-            self.lengths[:n].copy(),
+            list(dict.fromkeys(self.partitions)),
+            np.array([numbers.setdefault(p, len(numbers)) for p in self.partitions], np.int64),
             self.weights[:n].copy(),
-            order,
-            sizes,
-            tokens,
+            self.lengths[:n].copy(),
+            np.fromiter(map(len, self.tokens), np.int64, n),
+            np.concatenate(self.tokens),
             factors,
         )
-        rank = np.empty(n, np.int64)
-        by_order = np.argsort(segment.arrays["order"])
-        rank[np.argsort(order)] = by_order
-        if (self.died[:n] != np.iinfo(np.int64).max).any():
-            died = np.empty(n, np.int64)
-            died[rank] = self.died[:n]
-            segment.died = died
-        return segment, rank
+        segment = build(batch, self.order[:n].copy())
+        died = self.died[np.searchsorted(self.order[:n], segment.arrays["order"])]
+        dead = np.flatnonzero(died != np.iinfo(np.int64).max)
+        if len(dead):
+            segment.kill(dead, died[dead])
+        return segment
 
 
 def _grown(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

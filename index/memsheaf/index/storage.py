@@ -146,7 +146,7 @@ def read(path: str | os.PathLike[str], analyzer: Analyzer) -> tuple[dict[str, An
         if gone:
             died = np.full(size, _LAST)
             died[dead] = 0
-            segment.died = died
+            segment.died, segment.gone = died, gone
         at += gone
         store.segments.append(segment)
     store.live, store.total = meta["live"], meta["total"]

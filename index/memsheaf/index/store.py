@@ -2,19 +2,19 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .batch import Batch
 from .documents import Partition
 from .head import Head
-from .segment import Ints, Segment, build, merge
+from .merge import merge
+from .segment import Ints, Segment, count, invert, spread
 from .sources import Source
+from .strings import digest
 from .vocabulary import Neighbours, Vocabulary
 
-BULK = 4_096
-"""Documents from which a batch becomes a segment by itself."""
 RATIO = 4
 """A segment is merged into the one before it when that is less than so many times larger."""
 FEW = 200_000
@@ -55,8 +55,9 @@ class Store:
         place = self._places.get(id)
         if place is not None:
             return self.head, place
+        value = digest(id)
         for segment in reversed(self.segments):
-            for doc in segment.ids.find(id):
+            for doc in segment.ids.find(id, value):
                 if segment.died is None or segment.died[doc] == _NEVER:
                     return segment, doc
         return None
@@ -71,101 +72,53 @@ class Store:
                     return n, doc
         return None
 
-    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Add analysed documents: (id, partition, weight, [(field weight, raw tokens), …])."""
-        last = {row[0]: row for row in rows}
-        if len(last) < len(rows):
-            for row in rows:  # the last of an id wins, at its own place in the order
-                last[row[0]] = last.pop(row[0])
-            rows = list(last.values())
-        numbered = [self._number(row) for row in rows]
-        if len(rows) >= BULK:
-            self._add_segment(numbered)
-            return
-        for row in numbered:
-            self._add_one(*row)
+    def add(self, batch: Batch) -> None:
+        """Add analysed documents one by one; each replaces the one of its id."""
+        end = 0
+        for n, (id, group, size) in enumerate(
+            zip(batch.ids, batch.groups.tolist(), batch.sizes.tolist(), strict=True)
+        ):
+            begin, end = end, end + size
+            factors = None if batch.factors is None else batch.factors[begin:end]
+            tokens, weight = batch.tokens[begin:end], float(batch.weights[n])
+            terms, tf = count(tokens, factors)
+            length = float(batch.lengths[n])
+            with self.lock:
+                self.version += 1
+                self._kill(id)
+                self._places[id] = self.head.add(
+                    id, batch.partitions[group], weight, self.inserted, tokens, factors,
+                    terms, tf, length,
+                )  # fmt: skip
+                self._count(terms, 1, length)
+                self.weighted = self.weighted or weight != 1.0
+                self.inserted += 1
             self._adds += 1
             if self.head.full:
                 self._seal()
             if self._adds % _PACE == 0:
                 self.step()
 
-    def _number(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        id, partition, weight, cut = row
-        tokens: list[int] = []
-        factors: list[float] | None = None
-        if len(cut) > 1 or (cut and cut[0][0] != 1.0):
-            factors = []
-        get = self.vocabulary.__getitem__
-        length = 0.0
-        for n, (factor, raw) in enumerate(cut):
-            before = len(tokens)
-            if n:
-                tokens.append(-1)
-            for numbers in map(get, raw):
-                tokens += numbers
-            length += factor * (len(tokens) - before - (n > 0))
-            if factors is not None:
-                factors += [factor] * (len(tokens) - before)
-        array = np.array(tokens, np.int32)
-        weights = None if factors is None else np.array(factors)
-        if weights is not None and (weights == 1.0).all():
-            weights = None
-        return id, partition, weight, array, weights, length
+    def append(self, segment: Segment) -> None:
+        """Add a segment, whose insertion numbers begin at 0; it replaces the documents of its ids.
 
-    def _add_one(
-        self,
-        id: str,
-        partition: Partition,
-        weight: float,
-        tokens: npt.NDArray[np.int32],
-        factors: npt.NDArray[np.float64] | None,
-        length: float,
-    ) -> None:
-        real = tokens >= 0
-        terms, inverse = np.unique(tokens[real], return_inverse=True)
-        tf = np.bincount(inverse, None if factors is None else factors[real]).astype(np.float64)
-        with self.lock:
-            self.version += 1
-            self._kill(id)
-            place = self.head.add(
-                id, partition, weight, self.inserted, tokens, factors, terms, tf, length
-            )
-            self._places[id] = place
-            self._count(terms, 1, length)
-            self.weighted = self.weighted or weight != 1.0
-            self.inserted += 1
-
-    def _add_segment(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        It is merged later: `step` until that returns False.
+        """
         self._seal()
-        ids, partitions, weights, tokens, factors, lengths = zip(*rows, strict=True)
-        each = None
-        if any(f is not None for f in factors):
-            pairs = zip(factors, tokens, strict=True)
-            each = np.concatenate([np.ones(len(t)) if f is None else f for f, t in pairs])
-        n = len(rows)
-        segment = build(
-            ids,
-            partitions,
-            np.array(lengths, np.float64),
-            np.array(weights, np.float64),
-            np.arange(self.inserted, self.inserted + n),
-            np.fromiter(map(len, tokens), np.int64, n),
-            np.concatenate(tokens),
-            each,
-        )
+        arrays = segment.arrays
+        replaced = [(s, s.ids.shared(segment.ids)) for s in self.segments if self.live]
+        arrays["order"] += self.inserted
         with self.lock:
             self.version += 1
-            if self.live:
-                for id in ids:
-                    self._kill(id)
+            for old, places in replaced:
+                self._drop(old, np.array([place for place, _ in places], np.int64))
             self.segments = [*self.segments, segment]
-            self.inserted += n
-            self.live += n
-            self.total += float(segment.arrays["lengths"].sum())
+            self.inserted += len(segment)
+            self.live += len(segment)
+            self.total += float(arrays["lengths"].sum())
             self._grow()
-            self.df[segment.arrays["terms"]] += np.diff(segment.arrays["start"])
-            self.weighted = self.weighted or any(w != 1.0 for w in weights)
+            self.df[arrays["terms"]] += np.diff(arrays["start"])
+            self.weighted = self.weighted or bool((arrays["weights"] != 1.0).any())
 
     def remove(self, id: str) -> bool:
         """Remove a document; False if there was none."""
@@ -181,11 +134,26 @@ class Store:
         if isinstance(part, Head):
             part.died[doc] = self.version
             del self._places[id]
+            self._count(count(part.sequence(doc), None)[0], -1, -part.length(doc))
         else:
-            part.kill(doc, self.version)
-        tokens = part.sequence(doc)
-        self._count(np.unique(tokens[tokens >= 0]), -1, -float(part.length(doc)))
+            self._drop(part, np.array([doc]))
         return True
+
+    def _drop(self, segment: Segment, docs: Ints) -> None:
+        """Remove those of the documents that live."""
+        if segment.died is not None:
+            docs = docs[segment.died[docs] == _NEVER]
+        if not len(docs):
+            return
+        segment.kill(docs, self.version)
+        start = segment.arrays["token_start"]
+        sizes = start[docs + 1] - start[docs]
+        tokens = segment.arrays["tokens"][spread(start[docs], sizes)]
+        self._grow()
+        terms = invert(tokens, np.repeat(docs, sizes), None)[0] >> 32
+        np.subtract.at(self.df, terms, 1)
+        self.live -= len(docs)
+        self.total = self.total - float(segment.arrays["lengths"][docs].sum()) if self.live else 0.0
 
     def _count(self, terms: npt.NDArray[np.int32], sign: int, length: float) -> None:
         self._grow()
@@ -202,7 +170,7 @@ class Store:
         """Make the head a segment."""
         if not self.head.count:
             return
-        segment, _ = self.head.seal()
+        segment = self.head.seal()
         with self.lock:
             if len(segment):
                 self.segments = [*self.segments, segment]
@@ -225,8 +193,7 @@ class Store:
         if len(segments) > 2 and self.live < FEW:
             return segments[-2:]
         for segment in segments:
-            died = segment.died
-            if died is not None and np.count_nonzero(died != _NEVER) * 4 > len(segment):
+            if segment.gone * 4 > len(segment):
                 return [segment]
         return []
 
@@ -249,8 +216,8 @@ class Store:
             for source, target in zip(self._merging, maps, strict=True):
                 if source.died is not None:
                     late = (source.died > self._merge_version) & (source.died != _NEVER)
-                    for doc in np.flatnonzero(late).tolist():
-                        segment.kill(int(target[doc]), int(source.died[doc]))
+                    if late.any():
+                        segment.kill(target[late], source.died[late])
             at = self.segments.index(self._merging[0])
             after = self.segments[at + len(self._merging) :]
             kept = [segment] if len(segment) else []
@@ -267,7 +234,7 @@ class Store:
         """Rewrite every segment that holds removed documents."""
         self.settle()
         for segment in self.segments:
-            if segment.died is not None and (segment.died != _NEVER).any():
+            if segment.gone:
                 self._merging, self._merge_version = [segment], self.version
                 self._merge = merge([segment], self.version)
                 while self._merge is not None:

@@ -1,18 +1,25 @@
-"""The terms of an index by number, and the terms near a word."""
+"""The terms of an index by number."""
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from .strings import Strings
 
-MEMO = 1 << 17
-"""Raw tokens whose terms are remembered."""
+MEMO = 1 << 19
+"""Raw tokens that are remembered."""
+BREAK = -1
+"""Stands between the fields of a document."""
 
 
-class Vocabulary(dict[str, tuple[int, ...]]):
-    """Numbers terms, and remembers the term numbers of each raw token: `vocabulary[token]`.
+class Vocabulary(dict[str | None, int]):
+    """Numbers terms, and remembers what each raw token stands for: `vocabulary[token]`.
+
+    That is the number of its only term, or, where it has several or none, -2 - n for the n-th of
+    the tuples that are remembered. None is a break.
 
     Args:
         expand: the analyzer's expansion of a raw token.
@@ -22,24 +29,53 @@ class Vocabulary(dict[str, tuple[int, ...]]):
     def __init__(
         self, expand: Callable[[str], tuple[str, ...]], frozen: Strings | None = None
     ) -> None:
-        super().__init__()
+        super().__init__({None: BREAK})
         self._expand = expand
         self._frozen = frozen or Strings.pack([])
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
+        self._several: list[tuple[int, ...]] = []
+        self._lock = threading.Lock()
 
-    def __missing__(self, token: str) -> tuple[int, ...]:
-        """Number the terms of a token that is to be indexed."""
-        numbers = []
-        for term in self._expand(token):
-            number = self.find(term)
-            if number is None:
-                number = self._numbers[term] = self.count
-                self._texts.append(term)
-            numbers.append(number)
-        if len(self) >= MEMO:
-            self.clear()
-        result = self[token] = tuple(numbers)
+    def __missing__(self, token: str | None) -> int:
+        """Number the terms of a token that is to be indexed; the lock is held."""
+        numbers = tuple(map(self._number, self._expand(token or "")))
+        if len(numbers) == 1:
+            code = numbers[0]
+        else:
+            code = -2 - len(self._several)
+            self._several.append(numbers)
+        self[token] = code
+        return code
+
+    def _number(self, term: str) -> int:
+        number = self.find(term)
+        if number is None:
+            number = self.count
+            self._texts.append(term)  # counted before it can be found
+            self._numbers[term] = number
+        return number
+
+    def number(self, tokens: Iterable[str | None]) -> npt.NDArray[np.int32]:
+        """Return the term numbers of raw tokens in order, and a break for each None."""
+        with self._lock:
+            codes = np.fromiter(map(self.__getitem__, tokens), np.int32)
+            if codes.min(initial=0) < BREAK:
+                codes = self._expanded(codes)
+            if len(self) > MEMO:
+                self.clear()
+                self._several.clear()
+                self[None] = BREAK
+        return codes
+
+    def _expanded(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Put the terms of tokens that have several, or none, in their places."""
+        places = np.flatnonzero(codes < BREAK)
+        terms = [self._several[-2 - code] for code in codes[places].tolist()]
+        sizes = np.ones(len(codes), np.int64)
+        sizes[places] = np.fromiter(map(len, terms), np.int64, len(terms))
+        result = np.repeat(codes, sizes)
+        result[result < BREAK] = np.fromiter(chain.from_iterable(terms), np.int32)
         return result
 
     @property
@@ -59,11 +95,12 @@ class Vocabulary(dict[str, tuple[int, ...]]):
         known = len(self._frozen)
         return self._frozen[number] if number < known else self._texts[number - known]
 
-    def texts(self) -> Iterator[str]:
-        """Return all terms in order of their numbers."""
-        for number in range(len(self._frozen)):
+    def texts(self, first: int = 0) -> Iterator[str]:
+        """Return the terms from a number on, in order of their numbers."""
+        known = len(self._frozen)
+        for number in range(first, known):
             yield self._frozen[number]
-        yield from self._texts[:]
+        yield from self._texts[max(0, first - known) :]
 
 
 class Neighbours:
