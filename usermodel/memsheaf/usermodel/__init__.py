@@ -2,12 +2,14 @@
 
 from .applying import apply
 from .asking import Answer
+from .async_model import AsyncUserModel
 from .deriver import Deriver, QuestioningDeriver, load_deriver
 from .errors import DeriverFailed, QueueFull
 from .model import Forgotten, UserModel
 from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
 from .profile import Line, LineKind, LineOrigin, Profile
 from .profiles import Change
+from .provider import UserModelProvider
 from .queue import Handover
 from .said import said
 from .settings import RefreshSettings
@@ -16,6 +18,7 @@ from .status import QueuedItem, QueueStatus
 __all__ = [
     "Add",
     "Answer",
+    "AsyncUserModel",
     "Change",
     "Confirm",
     "Deriver",
@@ -36,6 +39,7 @@ __all__ = [
     "Retract",
     "Supersede",
     "UserModel",
+    "UserModelProvider",
     "apply",
     "load_deriver",
     "said",

@@ -28,6 +28,7 @@ from .deriver import Deriver, load_deriver
 from .desk import load_desk
 from .profile import Line, LineKind, Profile
 from .profiles import Change, delete_profile, read_changes, read_profile, write_profile
+from .provider import UserModelProvider
 from .queue import Handover, RefreshQueue
 from .refresher import Refresher
 from .rows import RowStore
@@ -158,7 +159,7 @@ class UserModel:
         self._refresher.refresh(user_id, timeout)
         return self.profile(user_id)
 
-    def flush(self, user_id: str | None = None, *, timeout: float = 60.0) -> bool:
+    def flush(self, timeout: float = 60.0, *, user_id: str | None = None) -> bool:
         """Derive what waits now, of one user or of all; False where something still waits."""
         self._require_open()
         return self._refresher.flush(user_id, timeout)
@@ -310,6 +311,17 @@ class UserModel:
         return (
             answer(lines, question) if model is None else answer_with_model(lines, question, model)
         )
+
+    def as_provider(
+        self, *, namespace: str | None = None, max_tokens: int = MAX_TOKENS
+    ) -> UserModelProvider:
+        """This user model as a provider of a stack, in mode `context`.
+
+        Args:
+            namespace: The namespace that its users belong to; a scope of another one gets nothing.
+            max_tokens: The most tokens of the block.
+        """
+        return UserModelProvider(self, namespace=namespace, max_tokens=max_tokens)
 
     def close(self) -> None:
         """Derive what waits, as far as `close_seconds` allow, and close; the rest stays queued."""
