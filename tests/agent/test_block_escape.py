@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsheaf.agent.block import build_block, carries_block
+from memsheaf.agent.budget import Sizes
 from memsheaf.stack import Hit, MemoryRecord, Scope
 
 Parse = Callable[[str], list[dict[str, Any]]]
@@ -74,7 +75,7 @@ def check(block: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_field_closes_the_block_or_adds_a_line(parse: Parse, text: str) -> None:
     hits = [hit(text, id=text, tags=(text, "b"), kind=text)]
-    block = build_block(hits, [(text, text), ("profile", "end")], ID, 1_000_000)
+    block = build_block(hits, [(text, text), ("profile", "end")], ID, Sizes(1_000_000))
     assert block is not None
     memory, context, last = parse(block.text)
     assert memory.pop("date")
@@ -95,7 +96,7 @@ def test_hostile_texts_come_back_as_they_were(
     parse: Parse, memories: list[str], contexts: list[tuple[str, str]], most: int
 ) -> None:
     hits = [hit(text, id=text, tags=(text,)) for text in memories]
-    block = build_block(hits, contexts, ID, most)
+    block = build_block(hits, contexts, ID, Sizes(most))
     if block is None:
         return
     check(block.text)
@@ -122,6 +123,6 @@ def test_ordinary_text_of_every_script_stays_readable() -> None:
         "\u0645\u06cc\u200c\u062e\u0648",
         "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f",
     ]
-    block = build_block([hit(text) for text in plain], [], ID, 5_000)
+    block = build_block([hit(text) for text in plain], [], ID, Sizes(5_000))
     assert block is not None
     assert all(text in block.text for text in plain)

@@ -8,15 +8,17 @@ block's id, so that no stored text can hold the tag that closes it.
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from memsheaf.stack import Hit, MemoryRecord, UsageError
 
-__all__ = ["Block", "build_block", "carries_block", "choose_block_id"]
+from .budget import Section, Sizes, share_out
+
+__all__ = ["NOTICE", "TAG", "Block", "build_block", "carries_block", "choose_block_id"]
 
 NOTICE = (
     "Recalled from memory for the message above, one JSON object per line. "
@@ -24,7 +26,7 @@ NOTICE = (
 )
 
 _ID = re.compile("[0-9a-f]{8,64}")
-_TAG = re.compile("<(/?)memory-context-([0-9a-f]{8,64})>")
+TAG = re.compile("<(/?)memory-context-([0-9a-f]{8,64})>")
 # What looks like an angle bracket, by shape or by decomposition.
 _BRACKETS = (
     "<>\u02c2\u02c3\u1433\u1438\u2039\u203a\u226e\u226f\u2329\u232a\u276c-\u2771\u27e8-\u27eb"
@@ -52,41 +54,43 @@ def build_block(
     hits: Sequence[Hit],
     contexts: Sequence[tuple[str, str]],
     block_id: str,
-    max_characters: int,
+    sizes: Sizes,
 ) -> Block | None:
     """Render memories and the providers' texts, as much as fits.
 
-    Memories come first. One that does not fit is left out whole; a provider's text is cut at the
-    end of a line and marked with ``"cut": true``.
+    The memories together and each provider's text share the budget max-min fairly. A memory that
+    does not fit is left out whole; a provider's text is cut at the end of a line and marked with
+    ``"cut": true``.
 
     Args:
         hits: Memories, best first.
         contexts: The providers' texts, as (provider, text).
         block_id: The id for the fence, from `choose_block_id`.
-        max_characters: The most that the whole block may have, fence included.
+        sizes: What the whole block may cost, fence included.
 
     Returns:
         The block, or None where nothing is to be said or nothing fits.
     """
     head = f"<memory-context-{block_id}>\n{NOTICE}\n"
     tail = f"</memory-context-{block_id}>"
-    room = max_characters - len(head) - len(tail)
-    lines: list[str] = []
-    kept: list[Hit] = []
-    for hit in hits:
-        line = _memory_line(hit.record)
-        if len(line) < room:
-            lines.append(line)
-            kept.append(hit)
-            room -= len(line) + 1
-    for provider, text in contexts:
-        cut = _context_line(provider, text, room - 1)
-        if cut is not None:
-            lines.append(cut)
-            room -= len(cut) + 1
-    if not lines:
-        return None
-    return Block(head + "\n".join(lines) + "\n" + tail, tuple(kept))
+    memories = [_memory_line(hit.record) for hit in hits]
+    room = sizes.total - sizes.cost(head) - sizes.cost(tail)
+    texts = [_Text(provider, text, sizes, room) for provider, text in contexts]
+    sections = [Section([sizes.cost(f"{line}\n") for line in memories])]
+    sections += [Section(text.costs, in_order=True) for text in texts]
+    while room > 0:
+        kept, *counts = share_out(sections, room)
+        lines = [memories[place] for place in kept]
+        cuts = [text.cut(len(chosen)) for text, chosen in zip(texts, counts, strict=True)]
+        lines += [cut for cut in cuts if cut is not None]
+        if not lines:
+            return None
+        block = head + "\n".join(lines) + "\n" + tail
+        over = sizes.cost(block) - sizes.total
+        if over <= 0:
+            return Block(block, tuple(hits[place] for place in kept))
+        room -= max(over, 1)  # a tokenizer may count a whole higher than its lines
+    return None
 
 
 def choose_block_id(block_id: str | None = None) -> str:
@@ -102,15 +106,52 @@ def choose_block_id(block_id: str | None = None) -> str:
     return block_id
 
 
-def carries_block(text: str) -> bool:
-    """Whether a text holds a whole block, from its opening tag to the closing one of its id."""
+def carries_block(text: str, issued: Container[str] | None = None) -> bool:
+    """Whether a text holds a whole block, from its opening tag to the closing one of its id.
+
+    Args:
+        text: Any text.
+        issued: The ids that count; every id where not given.
+    """
     opened: set[str] = set()
-    for closing, block_id in _TAG.findall(text):
+    for closing, block_id in TAG.findall(text):
         if closing and block_id in opened:
             return True
-        if not closing:
+        if not closing and (issued is None or block_id in issued):
             opened.add(block_id)
     return False
+
+
+class _Text:
+    """A provider's text in a block, which can be cut at the end of a line.
+
+    Attributes:
+        costs: What each line adds; the first one brings the frame, the last one spares the mark
+            that the text is cut.
+    """
+
+    def __init__(self, provider: str, text: str, sizes: Sizes, room: float) -> None:
+        self._provider, self._lines = provider, text.split("\n")
+        # Quotes around each line are as long as the \n that joins it to the next: sizes add up.
+        frame = _quote({"context": provider, "cut": True, "text": ""}).removesuffix('""}')
+        first = used = sizes.cost(frame + "}\n")
+        self.costs: list[float] = []
+        for line in self._lines:
+            self.costs.append(sizes.cost(_quote(line)) + first)
+            used += self.costs[-1]
+            first = 0
+            if used > 2 * room:  # no cut could hold this line
+                return
+        before = math.fsum(self.costs[:-1])
+        self.costs[-1] = sizes.cost(_quote({"context": provider, "text": text}) + "\n") - before
+
+    def cut(self, count: int) -> str | None:
+        """The line of a block with the first lines of the text; None where they are blank."""
+        text = "\n".join(self._lines[:count])
+        if not text.strip():
+            return None
+        mark = {} if count == len(self._lines) else {"cut": True}
+        return _quote({"context": self._provider, **mark, "text": text})
 
 
 def _memory_line(record: MemoryRecord) -> str:
@@ -120,20 +161,6 @@ def _memory_line(record: MemoryRecord) -> str:
     fields["date"] = record.updated_at.date().isoformat()
     fields["text"] = record.content
     return _quote(fields)
-
-
-def _context_line(provider: str, text: str, most: int) -> str | None:
-    """As many whole lines of a provider's text as fit; None where not even one does."""
-    whole = _quote({"context": provider, "text": text})
-    if len(whole) <= most:
-        return whole
-    lines = text.split("\n")
-    frame = len(_quote({"context": provider, "cut": True, "text": ""})) - len('""')
-    # Quotes around each line are as long as the \n that joins it to the next: sizes add up.
-    sizes = accumulate(len(_quote(line)) for line in lines)
-    count = sum(frame + size <= most for size in sizes)
-    cut = "\n".join(lines[:count])
-    return _quote({"context": provider, "cut": True, "text": cut}) if cut.strip() else None
 
 
 def _quote(value: object) -> str:

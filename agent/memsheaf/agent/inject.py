@@ -7,9 +7,9 @@ the user's own words, after those words.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from memsheaf.stack import (
     AsyncMemoryStack,
@@ -24,12 +24,19 @@ from memsheaf.stack import (
 )
 from memsheaf.stack.text import clean
 
-from .block import build_block, carries_block, choose_block_id
-from .messages import after_system, last_own, texts, with_block
+from .block import build_block, choose_block_id
+from .budget import Sizes
+from .gate import is_trivial
+from .ledger import BlockLedger, Sent
+from .messages import after_system, is_own, last_own, texts, with_block
+from .tokens import Tokenizer
+from .turns import Turns
 
 __all__ = [
     "MIN_RELEVANCE",
+    "Gate",
     "Injection",
+    "Strategy",
     "ainject",
     "ainject_system",
     "ainject_system_value",
@@ -45,16 +52,37 @@ MIN_RELEVANCE = 0.3
 # get hits at all (97 %). Long messages match less, and lose more.
 
 
+Strategy = Literal["first_only", "every_turn"]
+"""Which of the user's messages get a block: the first that passes the gate, or each."""
+
+Gate = Callable[[str], bool]
+"""Says of the user's words that they ask for no memory."""
+
+
+Reason = Literal[
+    "no words",
+    "carried",
+    "put back",
+    "trivial",
+    "not the first",
+    "nothing relevant",
+    "refused",
+]
+"""Why nothing new was injected."""
+
+
 @dataclass(frozen=True, slots=True)
 class Injection:
     """A request with memories, and what was done for it.
 
     Attributes:
         messages: The messages to send: a new list; equal to the input where nothing was injected.
-        block: The text that was injected, or None.
+        block: The block of the last words of the user, or None.
         block_id: The id in its fence, or None.
-        hits: The memories in the block, best first.
+        hits: The memories in the block, best first; empty where it was put back.
         outcomes: What each provider did; also a guard that refused, and listeners that failed.
+        restored: How many blocks that had been sent before were put back.
+        reason: Why nothing new was injected; None where something was.
     """
 
     messages: list[Any]
@@ -62,6 +90,8 @@ class Injection:
     block_id: str | None = None
     hits: tuple[Hit, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    restored: int = 0
+    reason: Reason | None = None
 
 
 def inject(
@@ -72,12 +102,20 @@ def inject(
     query: str | None = None,
     limit: int = 5,
     min_relevance: float = MIN_RELEVANCE,
-    max_characters: int = 2_000,
+    max_characters: int | None = None,
+    max_tokens: int | None = None,
+    tokenizer: Tokenizer | None = None,
     block_id: str | None = None,
+    strategy: Strategy = "every_turn",
+    gate: Gate | None = is_trivial,
+    ledger: BlockLedger | None = None,
+    conversation: str | None = None,
+    put_back: bool = True,
 ) -> Injection:
     r"""Put recalled memories and the providers' context after the user's last words.
 
-    Every other message is passed on as it is. A message that carries a block gets no second one.
+    Every other message is passed on as it is, but for the blocks that the ledger puts back. A
+    message that carries a block gets no second one.
 
     Args:
         messages: OpenAI-style or Anthropic-style messages; never changed.
@@ -87,9 +125,21 @@ def inject(
             is used, see `StackSettings.query_limit`.
         limit: Memories at the most.
         min_relevance: Memories whose text matches less than this stay out, from 0 to 1.
-        max_characters: The size of the whole block at the most.
+        max_characters: Characters of the whole block at the most; 2,000 where neither size is
+            given.
+        max_tokens: Tokens of the whole block at the most; 500 where neither size is given.
+        tokenizer: Counts the tokens of a text; `estimate_tokens` where not given.
         block_id: 8 to 64 hexadecimal digits for the fence; random where not given. The same state
             and the same id give the same bytes.
+        strategy: ``every_turn``, or ``first_only``: only the conversation's first message of the
+            user that passes the gate.
+        gate: Messages of which it says True get nothing; None lets all pass. Not asked where a
+            query is given.
+        ledger: Remembers ids and blocks. With it only issued ids make a block.
+        conversation: The conversation's name in the ledger; the scope's ``session_id`` where not
+            given. Without either the ledger remembers ids only.
+        put_back: Whether messages that were sent with a block, and came back without, get it
+            again, byte for byte.
 
     Returns:
         The messages to send. They are unchanged where there are no words of the user, nothing
@@ -112,33 +162,63 @@ def inject(
     True
     """
     _check_messages(messages)
-    if isinstance(max_characters, bool) or not isinstance(max_characters, int):
-        raise UsageError("max_characters must be a whole number")
     if query is not None and not isinstance(query, str):
         raise UsageError("query must be text")
+    if strategy not in get_args(Strategy):
+        raise UsageError(f"strategy must be one of {', '.join(get_args(Strategy))}")
+    sizes = Sizes(max_characters, max_tokens, tokenizer)
     chosen_id = choose_block_id(block_id)
     asked = _scope_of(stack, scope)
-    unchanged = list(messages)
     place = last_own(messages)
     if place is None:
-        return Injection(unchanged)
-    found = texts(messages[place])
-    wanted = clean("\n".join(found) if query is None else query)[-stack.settings.query_limit :]
-    if not wanted.strip() or any(map(carries_block, found)):
-        return Injection(unchanged)
+        return Injection(list(messages), reason="no words")
+    name = (conversation or asked.session_id) if put_back else None
+    turns = Turns(messages, ledger, asked, name)
+    sent, restored = turns.put_back()
+    known = turns.known(place)
+    words = _words(messages[place])
+    wanted = clean(words if query is None else query)[-stack.settings.query_limit :]
+    if turns.carries(place):
+        reason: Reason | None = "carried"
+    elif known is not None:
+        reason = "put back" if known.text else "nothing relevant"
+    elif not wanted.strip():
+        reason = "no words"
+    elif query is None and gate is not None and gate(words):
+        reason = "trivial"
+    elif strategy == "first_only" and _comes_later(messages[:place], gate):
+        reason = "not the first"
+    else:
+        reason = None
+    if reason is not None and not restored:
+        return Injection(list(messages), reason=reason)
     try:
         stack.guard("before_inject", messages=list(messages), scope=asked)
-        recalled = stack.prefetch(wanted, asked, limit, min_relevance=min_relevance)
+        if reason is None:
+            recalled = stack.prefetch(wanted, asked, limit, min_relevance=min_relevance)
     except Refused as error:
-        return Injection(unchanged, outcomes=(_refusal(error),))
-    contexts = stack.user_context(wanted, asked)
-    block = build_block(recalled.hits, contexts, chosen_id, max_characters)
-    outcomes = recalled.outcomes + contexts.outcomes
-    if block is None:
-        return Injection(unchanged, outcomes=outcomes)
-    sent = [*messages[:place], with_block(messages[place], block.text), *messages[place + 1 :]]
-    told = stack.tell("after_inject", messages=list(sent), scope=asked)
-    return Injection(sent, block.text, chosen_id, block.hits, outcomes + told)
+        return Injection(list(messages), outcomes=(_refusal(error),), reason="refused")
+    counts = known or Sent("", "")
+    hits: tuple[Hit, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    if reason is None:
+        contexts = stack.user_context(wanted, asked)
+        outcomes = recalled.outcomes + contexts.outcomes
+        block = build_block(recalled.hits, contexts, chosen_id, sizes)
+        if block is not None or not (recalled.partial or contexts.partial):
+            counts = turns.keep(place, chosen_id, block)
+        if counts.text:
+            sent[place] = with_block(sent[place], counts.text)
+            hits = block.hits if block is not None and counts.text == block.text else ()
+        else:
+            reason = "nothing relevant"
+    made = Injection(
+        sent, counts.text or None, counts.block_id or None, hits, outcomes, restored, reason
+    )
+    if restored or counts.text:
+        told = stack.tell("after_inject", messages=list(sent), scope=asked)
+        made = replace(made, outcomes=outcomes + told)
+    return made
 
 
 def inject_system(
@@ -204,8 +284,15 @@ async def ainject(
     query: str | None = None,
     limit: int = 5,
     min_relevance: float = MIN_RELEVANCE,
-    max_characters: int = 2_000,
+    max_characters: int | None = None,
+    max_tokens: int | None = None,
+    tokenizer: Tokenizer | None = None,
     block_id: str | None = None,
+    strategy: Strategy = "every_turn",
+    gate: Gate | None = is_trivial,
+    ledger: BlockLedger | None = None,
+    conversation: str | None = None,
+    put_back: bool = True,
 ) -> Injection:
     """See `inject`; guards, listeners and providers run off the caller's loop."""
     return await asyncio.to_thread(
@@ -217,7 +304,14 @@ async def ainject(
         limit=limit,
         min_relevance=min_relevance,
         max_characters=max_characters,
+        max_tokens=max_tokens,
+        tokenizer=tokenizer,
         block_id=block_id,
+        strategy=strategy,
+        gate=gate,
+        ledger=ledger,
+        conversation=conversation,
+        put_back=put_back,
     )
 
 
@@ -233,6 +327,15 @@ async def ainject_system_value(
 ) -> str | list[Any]:
     """See `inject_system_value`."""
     return await asyncio.to_thread(inject_system_value, system, stack.sync, scope=scope)
+
+
+def _words(message: Any) -> str:
+    return "\n".join(texts(message))
+
+
+def _comes_later(earlier: Sequence[Any], gate: Gate | None) -> bool:
+    """Whether an earlier message of the user was one that gets memories."""
+    return any(is_own(m) and (gate is None or not gate(_words(m))) for m in earlier)
 
 
 def _static_text(stack: MemoryStack, scope: Scope | None) -> str:

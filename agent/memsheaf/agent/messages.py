@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["after_system", "last_own", "texts", "with_block"]
+__all__ = ["after_system", "is_own", "last_own", "role_of", "texts", "with_block"]
 
 _TEXT_PARTS = ("text", "input_text")
 _TOOL_RESULTS = ("tool_result", "tool-result")
@@ -21,9 +21,14 @@ def last_own(messages: Sequence[Any]) -> int | None:
     0
     """
     for place in reversed(range(len(messages))):
-        if _role(messages[place]) == "user" and any(map(_is_own, _parts(messages[place]))):
+        if is_own(messages[place]):
             return place
     return None
+
+
+def is_own(message: object) -> bool:
+    """Whether a message holds the user's own words, or pictures and files."""
+    return role_of(message) == "user" and any(map(_is_own, _parts(message)))
 
 
 def texts(message: Mapping[str, Any]) -> list[str]:
@@ -48,18 +53,19 @@ def with_block(message: Mapping[str, Any], block: str) -> dict[str, Any]:
 def after_system(messages: Sequence[Any]) -> tuple[int, str]:
     """Where the leading run of system messages ends, and the role that it uses."""
     end, role = 0, "system"
-    while end < len(messages) and _role(messages[end]) in _SYSTEM_ROLES:
-        role = str(_role(messages[end]))
+    while end < len(messages) and role_of(messages[end]) in _SYSTEM_ROLES:
+        role = str(role_of(messages[end]))
         end += 1
     return end, role
 
 
-def _role(message: object) -> object:
+def role_of(message: object) -> object:
+    """The role of a message; None where it is no mapping or has none."""
     return message.get("role") if isinstance(message, Mapping) else None
 
 
-def _parts(message: Mapping[str, Any]) -> Sequence[object]:
-    content = message.get("content")
+def _parts(message: object) -> Sequence[object]:
+    content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, str):
         return (content,)
     return content if isinstance(content, list | tuple) else ()
