@@ -42,7 +42,7 @@ class DefaultIndex:
         self.ranking = preset(ranking)
         self.sequence = 0
         self.rebuilt: str | None = None
-        self._words = BM25Index(k1=self.ranking.k1, b=self.ranking.b, partition_fields=1)
+        self._words = BM25Index(partition_fields=1)
         self._catalog = Catalog()
 
     def apply(self, changes: Changes) -> int:
@@ -170,6 +170,7 @@ def three_levels(
     sessions = int(searched.sum())
     size, total = int(known["items"][searched].sum()), float(known["words"][searched].sum())
     mean = total / size if size else 1.0
+    k1, b = ranking.saturation(mean)
     own, share = np.zeros(catalog.count + 1), np.zeros(catalog.count + 1)
     session = np.zeros(len(searched))
     whole = 0.0
@@ -179,13 +180,12 @@ def three_levels(
         rows, tf = rows[inside], tf[inside]
         idf = np.log(1 + (size - len(rows) + 0.5) / (len(rows) + 0.5))
         whole += idf
-        norm = ranking.k1 * (1 - ranking.b + ranking.b * table["words"][rows] / mean)
-        own[rows] += each.times * idf * tf * (ranking.k1 + 1) / (tf + norm)
+        norm = k1 * (1 - b + b * table["words"][rows] / mean)
+        own[rows] += each.times * idf * tf * (k1 + 1) / (tf + norm)
         share[rows] += idf
         held = np.bincount(owners[rows], tf, len(searched))
         many = np.count_nonzero(held)
         idf = np.log(1 + (sessions - many + 0.5) / (many + 0.5))
-        k1, b = ranking.session_k1, ranking.session_b
         norm = k1 * (1 - b + b * known["words"] * sessions / total)
         session += each.times * idf * held * (k1 + 1) / (held + norm)
     rows = np.flatnonzero(own)

@@ -12,39 +12,45 @@ __all__ = ["PRESETS", "SessionRanking", "preset"]
 
 @dataclass(frozen=True, slots=True)
 class SessionRanking:
-    """Settings of a ranking.
+    """Settings of a ranking. Context counts for short turns and fades for long ones.
 
     A turn's own BM25 gains f times the score of the turn before it, .8 f of the turn after, and
     the squares of these at distance two; f = neighbours reach / (reach + mean words of a turn in
     the conversation). And it gains prior tau / (tau + words of the turn) times the largest score
-    times the session's BM25, scaled to [0, 1] over the sessions. So context counts for short turns
-    and fades for long ones.
+    times the session's BM25, scaled to [0, 1] over the sessions.
 
     Attributes:
-        k1, b: BM25 of a turn.
-        session_k1, session_b: BM25 of a session.
+        k1, b: Of BM25. None lets them follow the data: with g = m / (reach + m), m the mean words
+            of a turn in the scope, k1 is .5 + .9 g and b is .9 g. Short turns want a low b, long
+            ones do not.
         neighbours: What the turn before may lend at the most.
         reach: Mean words of a turn at which neighbours lend half of that.
-        prior: What the session may lend at the most, of the largest score.
+        prior: What the session may lend at the most, as a share of the largest score.
         tau: Words of a turn at which the session lends half of that.
         roles, types: Factors on the scores of items of a role or type; 1 for all others.
     """
 
-    k1: float = 0.9
-    b: float = 0.4
-    session_k1: float = 0.9
-    session_b: float = 0.4
+    k1: float | None = None
+    b: float | None = None
     neighbours: float = 0.8
     reach: float = 40.0
     prior: float = 0.6
     tau: float = 300.0
-    roles: Mapping[str, float] = field(default_factory=dict)
-    types: Mapping[str, float] = field(default_factory=dict)
+    roles: Mapping[str, float] = field(default_factory=lambda: {"assistant": 0.9, "tool": 0.9})
+    types: Mapping[str, float] = field(default_factory=lambda: {"reasoning": 0.9})
+
+    def saturation(self, mean: float) -> tuple[float, float]:
+        """k1 and b of BM25 where turns have so many words in the mean."""
+        g = mean / (self.reach + mean)
+        return (
+            0.5 + 0.9 * g if self.k1 is None else self.k1,
+            0.9 * g if self.b is None else self.b,
+        )
 
 
 PRESETS: Mapping[str, SessionRanking] = {
     "default": SessionRanking(),
-    "raxol": SessionRanking(k1=1.2, b=0.75, neighbours=0.0, prior=0.0),
+    "raxol": SessionRanking(k1=1.2, b=0.75, neighbours=0.0, prior=0.0, roles={}, types={}),
 }
 
 
