@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from memsheaf.sessionsearch.items import NewItem
@@ -22,11 +23,13 @@ class Header:
         title: Its title; None leaves the one that it has.
         metadata: A JSON object: `format`, `project` (folder), `branch`, `model`, `parent`
             (conversation id), `source_id` (the id in the source).
+        started: When it began; the time of its first items where they tell none.
     """
 
     conversation: str
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    started: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

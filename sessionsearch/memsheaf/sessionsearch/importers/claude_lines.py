@@ -191,6 +191,8 @@ class ClaudeLines:
             text = content_text(block)
             if not text.strip():
                 continue
+            if line.side and f"title {line.conversation}" not in self._state:
+                yield from self._title(line.conversation, text.strip().split("\n", 1)[0], 1)
             for piece in self._pieces(line, text, from_tool):
                 if piece.own:
                     own.append(piece.text)

@@ -87,7 +87,7 @@ class CodexLines:
             parent=conversation_id(_FORMAT, parent) if isinstance(parent, str) else None,
             program=label(payload.get("originator")),
         )
-        yield Header(self._conversation, metadata=about)
+        yield Header(self._conversation, metadata=about, started=moment(payload.get("timestamp")))
 
     def _turn(self, payload: Mapping[str, Any]) -> Iterator[Event]:
         yield from self._tell(project=payload.get("cwd"), model=payload.get("model"))

@@ -77,6 +77,7 @@ class GeminiImporter:
         title = about.get("summary")
         yield Header(
             conversation,
+            started=moment(about.get("startTime")),
             title=title[:200] if isinstance(title, str) else None,
             metadata=some(
                 format=_FORMAT,

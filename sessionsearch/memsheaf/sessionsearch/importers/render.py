@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from memsheaf.sessionsearch.items import NewItem
@@ -29,6 +30,7 @@ __all__ = [
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _OLDEST = datetime(1990, 1, 1, tzinfo=UTC)
+_DAY = 86400.0
 _MAX_ID = 400  # leaves room for what is put around it
 
 
@@ -65,7 +67,7 @@ def moment(value: object) -> datetime | None:
         found = parse_time(value)
     except ValueError:
         return None
-    return found if _OLDEST <= found <= datetime.now(UTC) + timedelta(days=1) else None
+    return found if _OLDEST <= found and found.timestamp() < time.time() + _DAY else None
 
 
 def chain(previous: str, *parts: object) -> str:

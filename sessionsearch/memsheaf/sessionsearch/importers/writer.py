@@ -146,6 +146,7 @@ class Writer:
         held = self._conversation(header.conversation)
         if header.title and header.title.strip():
             held.title, held.changed = header.title.strip(), True
+        held.latest = held.latest or header.started
         for name, value in header.metadata.items():
             if value not in (None, "") and name not in held.metadata:
                 held.metadata[name] = value
