@@ -19,29 +19,41 @@ _WRAPPERS = ("conversations",)
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}:]', re.DOTALL)
 
 
-def first_keys(text: str) -> set[str]:
+def first_keys(text: str, wrappers: Collection[str] = _WRAPPERS) -> set[str]:
     """The members of the first object of a JSON text, as far as it goes.
 
-    The object stands alone, in an array, or in the array that a member of `_WRAPPERS` holds.
+    Args:
+        text: The head of a document.
+        wrappers: Members whose arrays are what counts: the first object in one is told instead.
 
     >>> sorted(first_keys('[{"id": 1, "of": {"deeper": 2}, "text": "cut o'))
     ['id', 'of', 'text']
+    >>> sorted(first_keys('{"body": {"messages": [{"role": "user"}]}}', ["messages"]))
+    ['role']
     """
     keys: set[str] = set()
-    depth, inside, last, wrapper = 0, 0, None, False
+    depth = inside = armed = 0
+    last = key = None  # the string just read, and the member whose value is due
     for token in _TOKEN.findall(text):
-        if token == ":" and last is not None and depth == inside:
-            keys.add(last)
-            wrapper = last in _WRAPPERS
-        elif token in "{[":
+        if token == ":" and last is not None:
+            key = last
+            if depth == inside:
+                keys.add(key)
+        elif token == "[":
             depth += 1
-            if token == "{" and (not inside or (wrapper and depth == inside + 2)):
-                keys, inside, wrapper = set(), depth, False
+            armed = depth if key in wrappers else 0
+        elif token == "{":
+            depth += 1
+            if not inside or armed == depth - 1:
+                keys, inside, wrappers = set(), depth, wrappers if not inside else ()
+            armed = 0
         elif token in "}]":
             depth -= 1
             if depth < inside:
                 break
         last = token[1:-1] if token[0] == '"' else None
+        if token not in ":":
+            key = None
     return keys
 
 
@@ -147,10 +159,11 @@ def _has_lines(source: Source) -> bool:
         return _closes(source)
     if not rest.strip():
         return False
+    if first.rstrip().endswith(("{", "[", ",", ":")):
+        return False
     if first.rstrip().endswith("}"):
         return True
-    lines = [line.strip() for line in rest.split("\n")[:10] if line.strip()]
-    return sum(map(_is_object, lines)) > 1 and not any(line.endswith(",") for line in lines)
+    return any(_is_object(line) for line in rest.split("\n")[:10])  # the first one is a bad one
 
 
 def _closes(source: Source) -> bool:
