@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from memsheaf.stack import ProviderContext, ProviderFactory, Scope, hookimpl
 
-from .status import QueueStatus
+if TYPE_CHECKING:
+    from .model import UserModel
 
 __all__ = ["FACTORY", "UserModelOptions", "UserModelProvider"]
-
-
-class _Model(Protocol):
-    def build_user_context(
-        self, user_id: str | None, text: str = ..., max_tokens: int = ...
-    ) -> str | None: ...
-
-    def status(self, user_id: str | None = ..., *, limit: int = ...) -> QueueStatus: ...
-
-    def close(self) -> None: ...
 
 
 class UserModelProvider:
@@ -40,7 +31,7 @@ class UserModelProvider:
     scope_fields = ("user_id", "namespace")
 
     def __init__(
-        self, model: _Model, *, namespace: str | None, max_tokens: int, owned: bool = False
+        self, model: UserModel, *, namespace: str | None, max_tokens: int, owned: bool = False
     ) -> None:
         self.model = model
         self._namespace, self._max_tokens, self._owned = namespace, max_tokens, owned
