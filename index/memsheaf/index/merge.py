@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .documents import Partition
-from .segment import Array, Ints, Segment, sort_key, spread
-from .strings import Strings
+from .segment import Array, Segment, sort_key
+from .strings import Ints, Strings, spread
 
 DOCUMENTS = 4_096
 """Documents, or ids, of a source per step; some milliseconds."""
 POSTINGS = 65_536
-"""Postings per step; a longer list is a step by itself for each range of documents."""
+"""Postings per step; a longer list is cut at ranges of documents."""
 PARTITIONS = 2_000
 """Partitions per step."""
 
@@ -257,7 +257,7 @@ def _windows(
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
     """Yield ranges of the keys (term, document): the first term's place, and postings per source.
 
-    A term with many postings is by itself, and one range for each step of the documents.
+    A term with many postings is by itself, and has a range for every few steps of the documents.
     """
     long = np.flatnonzero(counts > POSTINGS)
     bucket = (np.cumsum(counts) - counts) // POSTINGS
@@ -269,8 +269,9 @@ def _windows(
         if counts[lo] <= POSTINGS:
             yield lo, bounds
             continue
+        stride = max(1, POSTINGS // DOCUMENTS)
         inner = [
-            np.append(b + s.arrays["docs"][b:e].searchsorted(cut[:-1].astype(np.int32)), e).tolist()
+            [*(b + s.arrays["docs"][b:e].searchsorted(cut[:-1:stride].astype(np.int32))), e]
             for s, cut, (b, e) in zip(sources, cuts, bounds, strict=True)
         ]
         for step in range(len(inner[0]) - 1):

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from .batch import Batch
 from .documents import Partition
 from .impacts import FREQUENCIES, encode
-from .strings import Strings
+from .strings import Ints as Ints
+from .strings import Strings, spread
 
 Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 Selection = slice | npt.NDArray[np.bool_]
 
 
@@ -228,9 +228,3 @@ def _encode(tf: Array, lengths: npt.NDArray[np.float64], docs: Array) -> npt.NDA
         codes = encode(np.arange(1.0, tf.max(initial=0) + 1), short).take(tf - 1)
     codes |= encode(np.ones(len(lengths)), lengths).take(docs) & np.uint16(0xFF)
     return codes
-
-
-def spread(start: Ints, sizes: Ints) -> Ints:
-    """Return start[0], start[0] + 1, … for each run."""
-    ends = np.cumsum(sizes)
-    return np.repeat(start - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)

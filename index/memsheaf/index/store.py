@@ -10,9 +10,9 @@ from .batch import Batch
 from .documents import Partition
 from .head import Head
 from .merge import merge
-from .segment import Ints, Segment, count, invert, spread
+from .segment import Segment, count, invert
 from .sources import Source
-from .strings import digest
+from .strings import Ints, digest, spread
 from .vocabulary import Neighbours, Vocabulary
 
 RATIO = 4
@@ -111,7 +111,7 @@ class Store:
         with self.lock:
             self.version += 1
             for old, places in replaced:
-                self._drop(old, np.array([place for place, _ in places], np.int64))
+                self._drop(old, places)
             self.segments = [*self.segments, segment]
             self.inserted += len(segment)
             self.live += len(segment)

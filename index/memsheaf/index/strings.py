@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Ints = npt.NDArray[np.int64]
+
 
 def digest(text: str) -> np.uint64:
     """Return a stable 64-bit hash."""
@@ -60,11 +62,27 @@ class Strings:
             at += 1
         return found
 
-    def shared(self, other: "Strings") -> list[tuple[int, int]]:
-        """Return the places of the strings that both hold: in this list, and in the other."""
+    def shared(self, other: "Strings") -> Ints:
+        """Return the places of the strings that another list holds too."""
         hashes, wanted = self.arrays["hashes"], other.arrays["hashes"]
-        if not len(hashes) or not len(wanted):
-            return []
-        place = np.minimum(hashes.searchsorted(wanted), len(hashes) - 1)
-        theirs = other.arrays["order"][hashes[place] == wanted].tolist()
-        return [(mine, their) for their in theirs for mine in self.find(other[their])]
+        at = hashes.searchsorted(wanted)
+        near = np.flatnonzero(hashes.take(at, mode="clip") == wanted) if len(hashes) else at[:0]
+        sizes = hashes.searchsorted(wanted[near], "right") - at[near]
+        mine = self.arrays["order"][spread(at[near], sizes)].astype(np.int64)
+        theirs = np.repeat(other.arrays["order"][near], sizes).astype(np.int64)
+        start, other_start = self.arrays["offset"], other.arrays["offset"]
+        length = start[mine + 1] - start[mine]
+        same = length == other_start[theirs + 1] - other_start[theirs]
+        mine, theirs, length = mine[same], theirs[same], length[same]
+        differ = np.zeros(int(length.sum()) + 1, np.int64)
+        own = self.arrays["blob"][spread(start[mine], length)]
+        np.cumsum(own != other.arrays["blob"][spread(other_start[theirs], length)], out=differ[1:])
+        ends = np.cumsum(length)
+        shared: Ints = mine[differ[ends] == differ[ends - length]]
+        return shared
+
+
+def spread(start: Ints, sizes: Ints) -> Ints:
+    """Return start[0], start[0] + 1, … for each run."""
+    ends = np.cumsum(sizes)
+    return np.repeat(start - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
