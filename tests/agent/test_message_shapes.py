@@ -45,8 +45,8 @@ class Echo:
         ([RESULT, text("and now?")], "and now?", "text"),
         ([text("look"), {"type": "text", "text": None}], "look\\n", "text"),
         (
-            [{"type": "input_text", "text": "hi"}, {"type": "input_image", "image_url": "x"}],
-            "hi",
+            [{"type": "input_text", "text": "see"}, {"type": "input_image", "image_url": "x"}],
+            "see",
             "input_text",
         ),
         (["bare"], "bare", "text"),
@@ -120,9 +120,9 @@ def test_missing_and_null_contents_are_accepted(make_stack: MakeStack) -> None:
 
 
 def test_other_fields_of_the_message_stay(make_stack: MakeStack) -> None:
-    message = MappingProxyType({"role": "user", "name": "mira", "content": "hi"})
+    message = MappingProxyType({"role": "user", "name": "mira", "content": "cello"})
     made = inject([message], make_stack(also=[Echo()]))
-    assert made.messages == [{"role": "user", "name": "mira", "content": f"hi\n\n{made.block}"}]
+    assert made.messages == [{"role": "user", "name": "mira", "content": f"cello\n\n{made.block}"}]
 
 
 CONTENTS = st.one_of(

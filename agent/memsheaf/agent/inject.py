@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from memsheaf.stack import (
@@ -16,6 +16,7 @@ from memsheaf.stack import (
     Hit,
     MemoryStack,
     Outcome,
+    ProviderError,
     Refused,
     Scope,
     ScopeError,
@@ -67,8 +68,13 @@ Reason = Literal[
     "not the first",
     "nothing relevant",
     "refused",
+    "ledger failed",
 ]
 """Why nothing new was injected."""
+
+
+ContextSource = Callable[[str], Sequence[tuple[str, str]]]
+"""More texts for the block, as (name, text), for the words of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ def inject(
     ledger: BlockLedger | None = None,
     conversation: str | None = None,
     put_back: bool = True,
+    contexts: ContextSource | None = None,
 ) -> Injection:
     r"""Put recalled memories and the providers' context after the user's last words.
 
@@ -140,6 +147,8 @@ def inject(
             given. Without either the ledger remembers ids only.
         put_back: Whether messages that were sent with a block, and came back without, get it
             again, byte for byte.
+        contexts: Gives more texts of the host for the block, as (name, text), for the words of
+            the user; asked only where the message gets a block.
 
     Returns:
         The messages to send. They are unchanged where there are no words of the user, nothing
@@ -172,24 +181,15 @@ def inject(
     place = last_own(messages)
     if place is None:
         return Injection(list(messages), reason="no words")
+    wanted = clean(_words(messages[place]) if query is None else query)
+    wanted = wanted[-stack.settings.query_limit :]
     name = (conversation or asked.session_id) if put_back else None
-    turns = Turns(messages, ledger, asked, name)
-    sent, restored = turns.put_back()
-    known = turns.known(place)
-    words = _words(messages[place])
-    wanted = clean(words if query is None else query)[-stack.settings.query_limit :]
-    if turns.carries(place):
-        reason: Reason | None = "carried"
-    elif known is not None:
-        reason = "put back" if known.text else "nothing relevant"
-    elif not wanted.strip():
-        reason = "no words"
-    elif query is None and gate is not None and gate(words):
-        reason = "trivial"
-    elif strategy == "first_only" and _comes_later(messages[:place], gate):
-        reason = "not the first"
-    else:
-        reason = None
+    try:
+        turns = Turns(messages, ledger, asked, name)
+        sent, restored = turns.put_back()
+        reason = _reason(turns, messages, place, wanted, strategy, gate, query is None)
+    except ProviderError as error:
+        return Injection(list(messages), outcomes=(_failure(error),), reason="ledger failed")
     if reason is not None and not restored:
         return Injection(list(messages), reason=reason)
     try:
@@ -198,27 +198,30 @@ def inject(
             recalled = stack.prefetch(wanted, asked, limit, min_relevance=min_relevance)
     except Refused as error:
         return Injection(list(messages), outcomes=(_refusal(error),), reason="refused")
-    counts = known or Sent("", "")
+    counts = turns.known(place) or Sent("", "")
     hits: tuple[Hit, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     if reason is None:
-        contexts = stack.user_context(wanted, asked)
-        outcomes = recalled.outcomes + contexts.outcomes
-        block = build_block(recalled.hits, contexts, chosen_id, sizes)
-        if block is not None or not (recalled.partial or contexts.partial):
-            counts = turns.keep(place, chosen_id, block)
+        theirs = stack.user_context(wanted, asked)
+        ours = () if contexts is None else contexts(wanted)
+        outcomes = recalled.outcomes + theirs.outcomes
+        block = build_block(recalled.hits, [*theirs, *ours], chosen_id, sizes)
+        try:
+            if block is not None or not (recalled.partial or theirs.partial):
+                counts = turns.keep(place, chosen_id, block)
+        except ProviderError as error:
+            outcomes += (_failure(error),)
+            return Injection(list(messages), outcomes=outcomes, reason="ledger failed")
         if counts.text:
             sent[place] = with_block(sent[place], counts.text)
             hits = block.hits if block is not None and counts.text == block.text else ()
         else:
             reason = "nothing relevant"
-    made = Injection(
+    if restored or counts.text:
+        outcomes += stack.tell("after_inject", messages=list(sent), scope=asked)
+    return Injection(
         sent, counts.text or None, counts.block_id or None, hits, outcomes, restored, reason
     )
-    if restored or counts.text:
-        told = stack.tell("after_inject", messages=list(sent), scope=asked)
-        made = replace(made, outcomes=outcomes + told)
-    return made
 
 
 def inject_system(
@@ -293,6 +296,7 @@ async def ainject(
     ledger: BlockLedger | None = None,
     conversation: str | None = None,
     put_back: bool = True,
+    contexts: ContextSource | None = None,
 ) -> Injection:
     """See `inject`; guards, listeners and providers run off the caller's loop."""
     return await asyncio.to_thread(
@@ -312,6 +316,7 @@ async def ainject(
         ledger=ledger,
         conversation=conversation,
         put_back=put_back,
+        contexts=contexts,
     )
 
 
@@ -333,6 +338,30 @@ def _words(message: Any) -> str:
     return "\n".join(texts(message))
 
 
+def _reason(
+    turns: Turns,
+    messages: Sequence[Any],
+    place: int,
+    wanted: str,
+    strategy: Strategy,
+    gate: Gate | None,
+    asks_gate: bool,
+) -> Reason | None:
+    """Why nothing is to be searched for."""
+    known = turns.known(place)
+    if turns.carries(place):
+        return "carried"
+    if known is not None:
+        return "put back" if known.text else "nothing relevant"
+    if not wanted.strip():
+        return "no words"
+    if asks_gate and gate is not None and gate(_words(messages[place])):
+        return "trivial"
+    if strategy == "first_only" and _comes_later(messages[:place], gate):
+        return "not the first"
+    return None
+
+
 def _comes_later(earlier: Sequence[Any], gate: Gate | None) -> bool:
     """Whether an earlier message of the user was one that gets memories."""
     return any(is_own(m) and (gate is None or not gate(_words(m))) for m in earlier)
@@ -352,6 +381,10 @@ def _scope_of(stack: MemoryStack, scope: Scope | None) -> Scope:
 def _check_messages(messages: object) -> None:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise UsageError("messages must be a list of messages")
+
+
+def _failure(error: ProviderError) -> Outcome:
+    return Outcome("ledger", "event", Status.FAILED, str(error), error=error)
 
 
 def _refusal(error: Refused) -> Outcome:

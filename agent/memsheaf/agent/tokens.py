@@ -69,7 +69,7 @@ def count_tokens(messages: Sequence[Any], tokenizer: Tokenizer = estimate_tokens
 
     >>> call = {"name": "grep", "arguments": '{"pattern": "cello"}'}
     >>> count_tokens([{"role": "assistant", "content": None, "tool_calls": [{"function": call}]}])
-    16
+    10
     """
     return sum(4 + _size(message, tokenizer) for message in messages)
 
