@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
-from memsheaf.sessionsearch import ItemOrigin, NewItem
+from memsheaf.sessionsearch import Item, ItemOrigin, NewItem
 
 from .messages import texts
 from .policy import TurnOrigin
 
-__all__ = ["items_of", "messages_of"]
+__all__ = ["items_of", "messages_of", "new_items", "tool_calls"]
 
 _SPEAKS = {
     TurnOrigin.PRIMARY: ItemOrigin.USER,
@@ -48,7 +50,7 @@ def items_of(
     return items
 
 
-def messages_of(items: Sequence[Any]) -> list[dict[str, Any]]:
+def messages_of(items: Sequence[NewItem | Item]) -> list[dict[str, Any]]:
     """The text messages of a conversation's items, to go on where it was left.
 
     Tool calls and their results are not sent again: a server refuses one without the other.
@@ -58,6 +60,57 @@ def messages_of(items: Sequence[Any]) -> list[dict[str, Any]]:
         for item in items
         if item.type == "message" and item.role in ("user", "assistant") and item.text.strip()
     ]
+
+
+def new_items(items: Sequence[NewItem], tail: Sequence[Item], next_seq: int) -> list[NewItem]:
+    """Those of a conversation's items that a log does not have, by what its end says.
+
+    The log's end is looked for in the items, also where a framework has cut off the beginning;
+    what follows it is new. Where it stands in several places, a list from the conversation's
+    beginning tells which; without one it is the last.
+
+    Args:
+        items: The items of a request and its answer, from `items_of`.
+        tail: The log's last items of these types, oldest first.
+        next_seq: The number that the next item will get.
+
+    Returns:
+        The new ones, with keys by which two writers of the same turn keep it once.
+    """
+    said = [_told(item) for item in items]
+    held = [_told(item) for item in tail]
+    places = [min(next_seq, len(said)), *range(len(said), 0, -1)]
+    first = next((place for place in places if _ends_with(held, said[:place])), 0)
+    return [
+        replace(item, key=f"turn:{seq}:{_digest(_told(item))}")
+        for seq, item in enumerate(items[first:], next_seq)
+    ]
+
+
+def tool_calls(items: Sequence[NewItem | Item]) -> tuple[int, bool]:
+    """How many tools were called since the user's last words, and whether one failed."""
+    count, failed = 0, False
+    for item in reversed(items):
+        if item.type == "message" and item.role == "user":
+            break
+        count += item.type == "tool_call"
+        failed = failed or item.status == "failed" or item.type == "error"
+    return count, failed
+
+
+def _told(item: NewItem | Item) -> str:
+    """What two records of the same item have in common."""
+    return json.dumps([item.type, item.role, item.text, dict(item.data)], ensure_ascii=False)
+
+
+def _ends_with(held: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether both end alike, as far back as both go."""
+    both = min(len(held), len(said))
+    return both > 0 and list(held[-both:]) == list(said[-both:])
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _of_message(
@@ -112,7 +165,7 @@ def _result(
     content = holder.get("content")
     words = content if isinstance(content, str) else "\n".join(texts(holder)) or _json(content)
     data = {"id": str(id or "")} | ({"name": str(name)} if name else {})
-    failed = holder.get("is_error") is True
+    failed = holder.get("is_error") is True or words.startswith('{"status": "error"')
     return NewItem(
         "tool_result",
         words,

@@ -1,0 +1,258 @@
+"""A whole turn: record, recall, inject, model and tools, record, learn."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Container, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memsheaf.models import ChatReply, ModelCancelled, ToolCall, Usage
+from memsheaf.sessionsearch import Item, NewItem
+from memsheaf.stack import MemsheafError, NotFound, Outcome, UsageError
+
+from .host_tools import Run, ToolOutcome, runner
+from .inject import Injection
+from .memory import AgentMemory, Recorded
+from .policy import TurnOrigin
+from .recording import items_of, messages_of
+from .scrub import strip_blocks, strip_messages
+from .turn_types import Prompt, Step, TurnOptions, TurnResult, TurnState, TurnStatus
+
+__all__ = ["AskModel", "RunTools", "Turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """The turn needs the model's reply."""
+
+    messages: list[Any]
+    tools: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """The turn needs the outcomes of tool calls."""
+
+    calls: tuple[ToolCall, ...]
+
+
+Steps = Generator[AskModel | RunTools, Any, TurnResult]
+
+
+class Turn:
+    """The order of a turn, without the waiting: whoever drives it asks the model and runs tools.
+
+    Args:
+        prompt: The user's words, one message, or a whole list of messages whose last is the
+            user's.
+        memory: The agent's memory.
+        conversation: Its id.
+        options: How it runs.
+    """
+
+    def __init__(
+        self, prompt: Prompt, memory: AgentMemory, conversation: str, options: TurnOptions
+    ) -> None:
+        self._given = _messages(prompt)
+        self._whole = not isinstance(prompt, str | Mapping)
+        self._memory = memory
+        self._conversation = conversation
+        self._options = options
+        self._origin = TurnOrigin(options.origin)
+        self._tools = memory.tools(self._origin)
+        self._own = runner(options.tools)
+        self._iterations = 0
+        self._usage = Usage()
+        self._sent: list[Any] = []
+        self._added: list[Any] = []
+        self._text = ""
+        self._reply: ChatReply | None = None
+        self._injection = Injection([])
+        self._items: tuple[Item, ...] = ()
+        self._outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def issued(self) -> Container[str]:
+        """The ids of blocks, for what scrubs the model's text."""
+        return self._memory.ledger
+
+    def find(self, name: str) -> Run | None:
+        """What carries a tool call out."""
+        if self._options.memory_tools and name in self._tools.names:
+            return lambda call: self._tools.call(call.name, call.arguments)
+        return self._own(name)
+
+    def steps(self) -> Steps:
+        """The turn: yields what it needs and is sent it back, or thrown the model's error."""
+        status: TurnStatus = "completed"
+        error: Exception | None = None
+        try:
+            status = yield from self._answered()
+        except ModelCancelled:
+            status = "interrupted"
+        except Exception as raised:
+            status, error = "failed", raised
+        try:
+            self._keep(error)
+        except Exception as raised:
+            status, error = "failed", error or raised
+        return TurnResult(
+            status,
+            self._text,
+            tuple(self._added),
+            self._items,
+            self._injection,
+            self._iterations,
+            self._usage,
+            self._outcomes,
+            error,
+        )
+
+    def _answered(self) -> Generator[AskModel | RunTools, Any, TurnStatus]:
+        own = strip_messages(self._given, self._memory.ledger)
+        self._before(Step.RECORD)
+        history = [] if self._whole else self._history()
+        self._added = own[-1:]
+        self._record(own if self._whole else own[-1:])
+        self._after(Step.RECORD)
+        system = [{"role": "system", "content": self._options.system}]
+        self._sent = [*(system if self._options.system else []), *history, *self._given]
+        self._before(Step.RECALL)
+        self._injection = self._memory.before_request(
+            self._sent, conversation=self._conversation, origin=self._origin
+        )
+        self._sent = list(self._injection.messages)
+        self._after(Step.RECALL)
+        schemas = [tool.to_schema() for tool in self._options.tools]
+        if self._options.memory_tools:
+            schemas = self._tools.schemas() + schemas
+        while True:
+            if self._interrupted():
+                return "interrupted"
+            if self._iterations >= self._options.max_iterations:
+                return "max_iterations"
+            self._before(Step.MODEL)
+            self._iterations += 1
+            reply: ChatReply = yield AskModel(list(self._sent), schemas)
+            self._take(reply)
+            self._after(Step.MODEL)
+            if not reply.tool_calls:
+                return "completed"
+            self._before(Step.TOOLS)
+            outcomes: Sequence[ToolOutcome] = yield RunTools(reply.tool_calls)
+            for outcome in outcomes:
+                self._append(_result(outcome))
+            self._after(Step.TOOLS)
+
+    def _take(self, reply: ChatReply) -> None:
+        self._reply = replace(reply, text=strip_blocks(reply.text, self._memory.ledger))
+        self._text = self._reply.text or self._text
+        if reply.usage is not None:
+            self._usage = Usage(
+                self._usage.input_tokens + reply.usage.input_tokens,
+                self._usage.output_tokens + reply.usage.output_tokens,
+                self._usage.cached_tokens + reply.usage.cached_tokens,
+            )
+        self._append(self._reply.as_message())
+
+    def _append(self, message: Any) -> None:
+        self._sent.append(message)
+        self._added.append(message)
+
+    def _history(self) -> list[dict[str, Any]]:
+        memory = self._memory
+        if memory.sessions is None or not memory.policy.access(self._origin).reads:
+            return []
+        assert memory.scope is not None
+        try:
+            newest = memory.sessions.log.items(
+                self._conversation,
+                memory.scope,
+                limit=self._options.history,
+                order="desc",
+                types="message",
+            )
+        except NotFound:
+            return []
+        except MemsheafError as error:  # a turn without its past is better than none
+            self._outcomes += (self._memory.failed("sessions", error),)
+            return []
+        return messages_of(newest[::-1])
+
+    def _record(self, messages: Sequence[Any]) -> None:
+        """Keep the user's message before anything can fail."""
+        if self._whole:
+            self._took(
+                self._memory.record_new(
+                    items_of(messages, origin=self._origin),
+                    self._conversation,
+                    origin=self._origin,
+                    title=self._options.title,
+                )
+            )
+        else:
+            self._append_items(items_of(messages, origin=self._origin))
+
+    def _keep(self, error: Exception | None) -> None:
+        """Keep what the turn said, and hand it to what learns in the background."""
+        self._before(Step.KEEP)
+        answer = items_of(
+            self._added[1:], origin=self._origin, response_id=f"turn-{uuid.uuid4().hex[:12]}"
+        )
+        if error is not None:
+            answer.append(NewItem("error", type(error).__name__, status="failed"))
+        self._append_items(answer)
+        self._after(Step.KEEP)
+        self._before(Step.LEARN)
+        learned = self._memory.learn(
+            strip_messages(self._sent, self._memory.ledger),
+            [*items_of(self._added[:1], origin=self._origin), *answer],
+            Recorded(self._items),
+            origin=self._origin,
+        )
+        self._outcomes += learned.outcomes
+        self._after(Step.LEARN)
+
+    def _append_items(self, items: Sequence[NewItem]) -> None:
+        if self._memory.policy.access(self._origin).writes:
+            self._took(self._memory.record(items, self._conversation, title=self._options.title))
+
+    def _took(self, recorded: Recorded) -> None:
+        self._items += recorded.items
+        self._outcomes += recorded.outcomes
+
+    def _interrupted(self) -> bool:
+        return self._options.cancel is not None and self._options.cancel.cancelled
+
+    def _state(self) -> TurnState:
+        return TurnState(
+            self._conversation, self._origin, self._iterations, tuple(self._sent), self._reply
+        )
+
+    def _before(self, step: Step) -> None:
+        self._options.hooks.before(step, self._state())
+
+    def _after(self, step: Step) -> None:
+        self._options.hooks.after(step, self._state())
+
+
+def _messages(prompt: Prompt) -> list[Any]:
+    if isinstance(prompt, str):
+        made: list[Any] = [{"role": "user", "content": prompt}]
+    elif isinstance(prompt, Mapping):
+        made = [dict(prompt)]
+    else:
+        made = list(prompt)
+    if not made or not isinstance(made[-1], Mapping) or made[-1].get("role") != "user":
+        raise UsageError("the prompt must be text, or end with a message of the user")
+    return made
+
+
+def _result(outcome: ToolOutcome) -> dict[str, Any]:
+    return {
+        "role": "tool",
+        "tool_call_id": outcome.call.id,
+        "name": outcome.call.name,
+        "content": outcome.text,
+    }

@@ -1,0 +1,260 @@
+"""Before a request and after its answer: injected, kept once, learned in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsheaf.agent import AgentMemory, Policy, ReflectionSettings, Reflector
+from memsheaf.models import ChatRequest, ScriptedModel
+from memsheaf.providers.local import LocalStore
+from memsheaf.sessionsearch import ItemOrigin, SessionSearch, open_sessions
+from memsheaf.stack import MemoryStack, Scope, ScopeError
+from memsheaf.usermodel import Add, LineKind, Operation, Profile, UserModel
+
+MIRA = Scope(user_id="mira")
+ASK = {"role": "user", "content": "Who plays the cello?"}
+ANSWER = {"role": "assistant", "content": "Mira does."}
+
+
+class Noting:
+    """A deriver that keeps each item as a line."""
+
+    name = "noting"
+
+    def derive(self, profile: Profile, items: Any) -> list[Operation]:
+        return [Add(LineKind.FACT, f"Said: {item.text}", 0.9, (item.id,)) for item in items]
+
+
+@pytest.fixture
+def stack() -> Iterator[MemoryStack]:
+    with MemoryStack([LocalStore()], scope=MIRA) as made:
+        made.store("Mira plays the cello")
+        yield made
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[SessionSearch]:
+    with open_sessions(tmp_path / "sessions") as made:
+        yield made
+
+
+def kept(sessions: SessionSearch, conversation: str = "c") -> list[str]:
+    return [item.text for item in sessions.log.items(conversation, MIRA)]
+
+
+def test_a_stack_alone_is_enough(stack: MemoryStack) -> None:
+    with AgentMemory(stack=stack) as memory:
+        sent = memory.before_request([ASK])
+        assert "Mira plays the cello" in sent.messages[-1]["content"]
+        assert memory.after_response([ASK, ANSWER], conversation="c").items == ()
+        assert "memory_recall" in memory.tools().names
+        assert "session_search" not in memory.tools().names
+
+
+def test_a_scope_is_needed() -> None:
+    with MemoryStack([LocalStore()]) as stack, pytest.raises(ScopeError):
+        AgentMemory(stack=stack)
+
+
+def test_turns_are_kept_once_however_often_they_are_handed_over(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    memory = AgentMemory(stack=stack, sessions=sessions)
+    talk: list[Any] = []
+    for number in range(4):
+        talk += [{"role": "user", "content": "ok"}, {"role": "assistant", "content": "done"}]
+        sent = memory.before_request(talk[:-1], conversation="c").messages
+        memory.after_response([*sent, talk[-1]], conversation="c")
+        memory.after_response(talk, conversation="c")  # a retry
+        assert len(kept(sessions)) == 2 * (number + 1)
+
+
+def test_blocks_are_never_kept(stack: MemoryStack, sessions: SessionSearch) -> None:
+    memory = AgentMemory(stack=stack, sessions=sessions)
+    sent = memory.before_request([ASK], conversation="c")
+    assert sent.block is not None
+    echoed = {"role": "assistant", "content": f"{sent.block}\n\nMira does."}
+    recorded = memory.after_response([*sent.messages, echoed], conversation="c")
+    assert [item.text.strip() for item in recorded.items] == ["Who plays the cello?", "Mira does."]
+
+
+def test_a_framework_may_cut_off_the_beginning(stack: MemoryStack, sessions: SessionSearch) -> None:
+    memory = AgentMemory(stack=stack, sessions=sessions)
+    said = [{"role": role, "content": f"{role} {n}"} for n in range(6) for role in _PAIR]
+    for end in range(2, len(said) + 1, 2):
+        memory.after_response(said[max(0, end - 6) : end], conversation="c")
+    assert kept(sessions) == [message["content"] for message in said]
+
+
+_PAIR = ("user", "assistant")
+
+
+def test_tool_calls_and_results_are_kept(stack: MemoryStack, sessions: SessionSearch) -> None:
+    memory = AgentMemory(stack=stack, sessions=sessions)
+    call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    talk = [
+        ASK,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "in the hall"},
+        ANSWER,
+    ]
+    recorded = memory.after_response(talk, conversation="c")
+    assert [i.type for i in recorded.items] == ["message", "tool_call", "tool_result", "message"]
+    assert sessions.search("hall", scope=MIRA)[0].item.type == "tool_result"
+
+
+def test_what_another_owner_holds_is_not_written(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    noor = AgentMemory(stack=stack, sessions=sessions, scope=Scope(user_id="noor"))
+    noor.after_response([ASK, ANSWER], conversation="c")
+    mira = AgentMemory(stack=stack, sessions=sessions)
+    recorded = mira.after_response([ASK, ANSWER], conversation="c")
+    assert recorded.items == ()
+    assert [o.provider for o in recorded.outcomes] == ["sessions"]
+
+
+@pytest.mark.parametrize("origin", ["sub_agent", "automation"])
+def test_runs_without_a_person_keep_and_teach_nothing(
+    stack: MemoryStack, sessions: SessionSearch, origin: str
+) -> None:
+    memory = AgentMemory(stack=stack, sessions=sessions)
+    assert memory.before_request([ASK], conversation="c", origin=origin).block is not None
+    assert memory.after_response([ASK, ANSWER], conversation="c", origin=origin).items == ()
+    assert len(sessions.log.conversations(MIRA)) == 0
+    assert "memory_remember" not in memory.tools(origin).names
+
+
+def test_a_policy_may_turn_memory_off_or_on(stack: MemoryStack, sessions: SessionSearch) -> None:
+    policy = Policy(sub_agent="off", automation="full")  # type: ignore[arg-type]
+    memory = AgentMemory(stack=stack, sessions=sessions, policy=policy)
+    assert memory.before_request([ASK], origin="sub_agent").messages == [ASK]
+    recorded = memory.after_response([ASK, ANSWER], conversation="c", origin="automation")
+    assert [item.origin for item in recorded.items] == [ItemOrigin.AUTOMATION, ItemOrigin.AGENT]
+
+
+def test_the_profile_is_injected_and_learned(stack: MemoryStack, sessions: SessionSearch) -> None:
+    with UserModel(deriver=Noting()) as model:
+        memory = AgentMemory(stack=stack, sessions=sessions, user_model=model)
+        recorded = memory.after_response(
+            [{"role": "user", "content": "I live in Lisbon"}, ANSWER], conversation="c"
+        )
+        assert recorded.learning
+        profile = model.refresh("mira")
+        assert [line.text for line in profile.current] == ["Said: I live in Lisbon"]
+        assert profile.current[0].sources == ("c:0",)
+        sent = memory.before_request([{"role": "user", "content": "Where do I live?"}])
+        assert sent.block is not None
+        assert "Said: I live in Lisbon" in sent.block
+        answer = memory.tools().call("user_context", {})
+        assert "Said: I live in Lisbon" in answer["user_context"]
+
+
+def test_context_answers_from_all_parts(stack: MemoryStack, sessions: SessionSearch) -> None:
+    with UserModel(deriver=Noting()) as model:
+        memory = AgentMemory(stack=stack, sessions=sessions, user_model=model)
+        memory.after_response([ASK, ANSWER], conversation="old")
+        model.refresh("mira")
+        told = memory.context("cello").to_json()
+        assert [fact["text"] for fact in told["facts"]] == ["Mira plays the cello"]
+        assert [hit["id"] for hit in told["sessions"]] == ["old:0"]
+        assert "Who plays the cello?" in told["profile"]
+        assert asyncio.run(memory.acontext("cello")).to_json() == told
+
+
+def test_reflection_runs_behind_the_turn(stack: MemoryStack) -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def answer(request: ChatRequest) -> str:
+        started.set()
+        release.wait(10)
+        return '[{"action": "remember", "content": "Otto is a cello"}]'
+
+    reflector = Reflector(stack, ScriptedModel(answer), settings=ReflectionSettings(every=2))
+    with AgentMemory(stack=stack, reflector=reflector) as memory:
+        assert not memory.after_response([ASK, ANSWER], conversation="c").reflecting
+        assert memory.after_response([ASK, ANSWER], conversation="c").reflecting
+        assert started.wait(10)
+        assert not reflector.reports
+        release.set()
+        assert memory.flush(10)
+        assert [report.changed for report in reflector.reports] == [True]
+        assert len(stack.search("Otto")) == 1
+        reflector.undo(reflector.reports[0])
+        assert len(stack.search("Otto")) == 0
+
+
+def test_waiting_reflections_of_one_scope_are_one(stack: MemoryStack) -> None:
+    gate = threading.Event()
+    seen: list[str] = []
+
+    def answer(request: ChatRequest) -> str:
+        gate.wait(10)
+        seen.append(str(request.messages[1]["content"]))
+        return "[]"
+
+    reflector = Reflector(stack, ScriptedModel(answer))
+    for number in range(5):
+        reflector.after_run([{"role": "user", "content": f"message {number}"}], MIRA)
+        if number == 0:
+            _until(lambda: reflector._busy)
+    gate.set()
+    assert reflector.flush(10)
+    assert len(seen) == 2
+    assert "message 4" in seen[1]
+    reflector.close()
+    assert not reflector.after_run([ASK], MIRA)
+
+
+def test_a_model_that_fails_shows_in_a_report(stack: MemoryStack) -> None:
+    reflector = Reflector(stack, ScriptedModel([ValueError("boom")]))
+    reflector.after_run([ASK], MIRA)
+    assert reflector.flush(10)
+    assert reflector.reports[0].error is not None
+    reflector.close()
+
+
+def test_closing_stops_a_model_that_hangs(stack: MemoryStack) -> None:
+    reflector = Reflector(stack, ScriptedModel(["[]"], delay=60))
+    reflector.after_run([ASK], MIRA)
+    start = time.monotonic()
+    reflector.close(timeout=0.05)
+    assert time.monotonic() - start < 30
+
+
+def _until(condition: Any) -> None:
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_views_of_two_users_are_apart(stack: MemoryStack, sessions: SessionSearch) -> None:
+    noor = AgentMemory(stack=stack, sessions=sessions, scope=Scope(user_id="noor"))
+    mira = AgentMemory(stack=stack, sessions=sessions)
+    mira.after_response([ASK, ANSWER], conversation="m")
+    assert noor.before_request([ASK]).block is None
+    assert noor.tools().call("session_search", {"query": "cello"})["count"] == 0
+    assert noor.tools().call("session_search", {"around": "m:0"})["error"] == "not_found"
+    assert mira.tools().call("session_search", {"query": "cello"})["count"] == 1
+    window = mira.tools().call("session_search", {"around": "m:0"})
+    assert [one["content"] for one in window["results"]] == [ASK["content"], ANSWER["content"]]
+    latest = mira.tools().call("session_search", {})
+    assert [one["conversation_id"] for one in latest["results"]] == ["m"]
+
+
+def test_agents_share_by_choice(sessions: SessionSearch) -> None:
+    with MemoryStack([LocalStore()]) as stack:
+        cook = AgentMemory(stack=stack, scope=Scope(user_id="mira", agent_id="cook"))
+        guide = AgentMemory(stack=stack, scope=Scope(user_id="mira", agent_id="guide"))
+        cook.tools().call("memory_remember", {"content": "Mira eats no nuts"})
+        assert guide.tools().call("memory_recall", {"query": "nuts"})["count"] == 0
+        wider = AgentMemory(stack=stack, scope=MIRA)
+        assert wider.tools().call("memory_recall", {"query": "nuts"})["count"] == 1
