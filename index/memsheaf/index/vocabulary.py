@@ -19,7 +19,8 @@ class Vocabulary(dict[str | None, int]):
     """Numbers terms, and remembers what each raw token stands for: `vocabulary[token]`.
 
     That is the number of its only term, or, where it has several or none, -2 - n for the n-th of
-    the tuples that are remembered. None is a break.
+    the tuples that are kept for good, so that forgetting tokens never invalidates a code. None is a
+    break.
 
     Args:
         expand: the analyzer's expansion of a raw token.
@@ -29,22 +30,27 @@ class Vocabulary(dict[str | None, int]):
     def __init__(
         self, expand: Callable[[str], tuple[str, ...]], frozen: Strings | None = None
     ) -> None:
-        super().__init__({None: BREAK})
+        super().__init__()
         self._expand = expand
         self._frozen = frozen or Strings.pack([])
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
         self._several: list[tuple[int, ...]] = []
+        self._codes: dict[tuple[int, ...], int] = {}
         self._lock = threading.Lock()
 
     def __missing__(self, token: str | None) -> int:
-        """Number the terms of a token that is to be indexed; the lock is held."""
-        numbers = tuple(map(self._number, self._expand(token or "")))
-        if len(numbers) == 1:
-            code = numbers[0]
-        else:
-            code = -2 - len(self._several)
-            self._several.append(numbers)
+        """Number the terms of a token that is to be indexed."""
+        if token is None:
+            self[None] = BREAK
+            return BREAK
+        terms = self._expand(token)
+        with self._lock:
+            numbers = tuple(map(self._number, terms))
+            code = numbers[0] if len(numbers) == 1 else self._codes.get(numbers)
+            if code is None:
+                code = self._codes[numbers] = -2 - len(self._several)
+                self._several.append(numbers)
         self[token] = code
         return code
 
@@ -58,14 +64,11 @@ class Vocabulary(dict[str | None, int]):
 
     def number(self, tokens: Iterable[str | None]) -> npt.NDArray[np.int32]:
         """Return the term numbers of raw tokens in order, and a break for each None."""
-        with self._lock:
-            codes = np.fromiter(map(self.__getitem__, tokens), np.int32)
-            if codes.min(initial=0) < BREAK:
-                codes = self._expanded(codes)
-            if len(self) > MEMO:
-                self.clear()
-                self._several.clear()
-                self[None] = BREAK
+        codes = np.fromiter(map(self.__getitem__, tokens), np.int32)
+        if codes.min(initial=0) < BREAK:
+            codes = self._expanded(codes)
+        if len(self) > MEMO:
+            self.clear()
         return codes
 
     def _expanded(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
