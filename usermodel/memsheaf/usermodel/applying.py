@@ -110,14 +110,12 @@ class _Work:
     def _state(self, draft: Line, rival: Line | None) -> None:
         """Bring a statement in: it confirms, replaces, is outranked, or is new."""
         key = statement_key(draft.text)
-        twin = self._find_twin(key)
-        if twin is not None:
-            self.lines[twin.id] = _seen_again(twin, draft)
-            if rival is not None and rival.id != twin.id and self._yields(rival, draft):
-                self._end(rival, draft.last_seen, draft.sources, superseded_by=twin.id)
-            return
         if rival is None:
             rival = self._find_rival(draft.subject) or self._find_correction(key)
+        twin = self._find_twin(key)
+        if twin is not None:
+            self._confirm_twin(_seen_again(twin, draft), draft, rival)
+            return
         if rival is None or self._yields(rival, draft):
             self._insert(draft)
             if rival is not None:
@@ -129,6 +127,14 @@ class _Work:
                 return
         ended = max(draft.last_seen, rival.first_seen)
         self._insert(replace(draft, superseded_by=rival.id, ended_at=ended))
+
+    def _confirm_twin(self, twin: Line, draft: Line, rival: Line | None) -> None:
+        """A current line says it already; of it and what it contradicts one stays."""
+        self.lines[twin.id] = twin
+        if rival is None or rival.id == twin.id:
+            return
+        ended, better = (rival, twin) if self._yields(rival, twin) else (twin, rival)
+        self._end(ended, draft.last_seen, draft.sources, superseded_by=better.id)
 
     def _confirm(self, line: Line, sources: tuple[str, ...]) -> None:
         self.lines[line.id] = _seen_again(line, self._with_times(line, sources))

@@ -31,6 +31,7 @@ from .similar import statement_key
 
 __all__ = ["Batch", "Handover", "Held", "RefreshQueue", "Settled", "checked_user"]
 
+_TICK = 0.001  # seconds; times in keys are whole milliseconds
 _ABANDONED = "the process that derived this batch ended, or the derivation hung"
 
 
@@ -134,10 +135,10 @@ class RefreshQueue:
 
     def claim(self) -> Batch | None:
         """The next batch that is due, under a lease; None where none is."""
-        while self.seconds_to_next() == 0:
+        while (wait := self.seconds_to_next()) is not None and wait < _TICK:
             now = self._clock()
             with self._store.writing() as rows:
-                due = rows.between(START_OF_DUE, due_key(now + 0.001), 1)
+                due = rows.between(START_OF_DUE, due_key(now + 2 * _TICK), 1)
                 if not due:
                     return None
                 batch = self._take(rows, due[0].key.rpartition("/")[2], now)
@@ -168,7 +169,7 @@ class RefreshQueue:
         ready = [
             desk
             for desk in desks
-            if desk.lease is not None or (desk.due_at(self._settings) or now + 1) <= now
+            if desk.lease is not None or (desk.due_at(self._settings) or now + 1) < now + _TICK
         ]
         return Unfinished(sum(desk.waiting for desk in desks), len(ready))
 
@@ -287,7 +288,7 @@ class RefreshQueue:
         return gone
 
     def seconds_to_next(self) -> float | None:
-        """Seconds until a batch is due, 0 where one is; None where nothing waits."""
+        """Seconds until a batch is due; None where nothing waits."""
         with self._store.reading() as rows:
             first = rows.between(START_OF_DUE, END_OF_DUE, 1)
         return max(0.0, due_time(first[0].key) - self._clock()) if first else None
