@@ -30,7 +30,7 @@ class OpenAiChatImporter:
         keys = first_keys(source.head_text, _LISTS)
         if "role" in keys and keys & {"content", "tool_calls", "function_call"}:
             return 0.6 if keys & {"timestamp", "uuid", "type"} else 0.7
-        records = source.head_records(5)  # the first line may be a bad one
+        records = source.first_records[:5]  # the first line may be a bad one
         return 0.55 if any(map(self._known, records)) else 0.0
 
     def read(self, source: Source, options: ImportOptions) -> Iterator[Event]:
