@@ -1,0 +1,245 @@
+"""What the rules make of single messages: a table of sentences and the lines they give."""
+
+from __future__ import annotations
+
+import pytest
+
+from memsheaf.usermodel.rules_statements import Statement, read
+
+STATEMENTS = [
+    # names, age, origin
+    ("My name is Priya.", "Is called Priya"),
+    ("Hi! My name is Jean-Luc Moreau, nice to meet you.", "Is called Jean-Luc Moreau"),
+    ("Call me Sam, not Samuel.", "Is called Sam, not Samuel"),
+    ("Please call me Sam.", "Is called Sam"),
+    ("I go by Lex.", "Is called Lex"),
+    ("My pronouns are they/them.", "Uses they/them pronouns"),
+    ("I'm 34 years old.", "Is 34 years old"),
+    ("I just turned 30!", "Is 30 years old"),
+    ("I'm a 32-year-old accountant.", "Is 32 years old"),
+    ("I'm 41, and I need better sleep.", "Is 41 years old"),
+    ("My birthday is on 3 May.", "Has their birthday on 3 May"),
+    ("I was born in Porto.", "Was born in Porto"),
+    ("I'm originally from New Zealand.", "Is from New Zealand"),
+    ("I grew up in a small town.", "Grew up in a small town"),
+    # home
+    ("I live in Lisbon.", "Lives in Lisbon"),
+    ("I'm based in San Francisco, so I like the fog.", "Lives in San Francisco"),
+    ("I moved from Berlin to Lisbon last year.", "Lives in Lisbon"),
+    ("We've just moved to Rio de Janeiro!", "Lives in Rio de Janeiro"),
+    ("i live in the US", "Lives in the US"),
+    ("I no longer live in Berlin.", "No longer lives in Berlin"),
+    ("I live near Toronto, so that works.", "Lives near Toronto"),
+    ("We live with my parents.", "Lives with their parents"),
+    # work and study
+    ("I work as a nurse.", "Works as a nurse"),
+    ("I'm a software engineer, by the way.", "Is a software engineer"),
+    ("Since I'm an English teacher, I know the rules.", "Is an English teacher"),
+    ("I'm a freelance graphic designer from Leeds.", "Is a freelance graphic designer from Leeds"),
+    ("I work at Siemens.", "Works at Siemens"),
+    ("I just quit my job at Acme Corp.", "No longer works at Acme Corp"),
+    ("I work from home.", "Works from home"),
+    ("I study biology at Ghent University.", "Studies biology at Ghent University"),
+    ("I graduated from MIT in 2010.", "Graduated from MIT in 2010"),
+    ("I have a master's degree in history.", "Has a master's degree in history"),
+    ("I opened an online clothing store and it's been great!", "Opened an online clothing store"),
+    ("As a nurse, I see this often.", "Is a nurse"),
+    # what one is
+    ("I'm vegan.", "Is vegan"),
+    ("Remember that I'm vegetarian.", "Is vegetarian"),
+    ("I'm not religious but I'm a morning person.", "Is a morning person"),
+    ("I'm not a morning person.", "Is not a morning person"),
+    ("I'm married to Anna.", "Is married"),
+    ("I am left-handed", "Is left-handed"),
+    ("I'm a single mom of two.", "Is a single mom of two"),
+    ("I'm no longer vegetarian.", "Is not vegetarian"),
+    # health and diet
+    ("I'm allergic to peanuts.", "Is allergic to peanuts"),
+    ("I'm not allergic to cats.", "Is not allergic to cats"),
+    ("I have a severe shellfish allergy.", "Has shellfish allergies"),
+    ("I have asthma.", "Has asthma"),
+    ("I can't eat gluten.", "Cannot eat gluten"),
+    ("I don't eat meat.", "Does not eat meat"),
+    ("I don't drink.", "Does not drink"),
+    ("I stopped smoking.", "No longer smokes"),
+    # languages
+    ("I speak Portuguese and a little German.", "Speaks Portuguese and a little German"),
+    ("My native language is Tamil.", "Is a native speaker of Tamil"),
+    ("I'm learning Japanese.", "Is learning Japanese"),
+    # family and pets
+    ("My wife's name is Ines.", "Has a wife named Ines"),
+    ("I have two kids.", "Has two kids"),
+    ("I have a dog named Rex.", "Has a dog named Rex"),
+    ("We adopted a cat called Luna last month.", "Has a cat named Luna"),
+    ("I don't have any kids.", "Does not have kids"),
+    ("Tomorrow my husband Tom comes back from work.", "Has a husband named Tom"),
+    ("The vet said it is fine for my dog Max.", None),
+    ("This was a gift for my sister.", "Has a sister"),
+    ("My kids love the beach.", "Has kids"),
+    # tools
+    ("I use Emacs for everything.", None),
+    ("I use Emacs.", "Uses Emacs"),
+    ("I use `uv` for my Python projects.", "Uses uv for their Python projects"),
+    ("I no longer use vim.", "No longer uses vim"),
+    ("I don't use vim anymore.", "No longer uses vim"),
+    ("I've stopped using Slack.", "No longer uses Slack"),
+    ("I don't use Windows.", "Does not use Windows"),
+    ("I switched from vim to Helix.", "Uses Helix instead of vim"),
+    ("I recently switched to Firefox.", "Uses Firefox"),
+    # likes and dislikes
+    ("I love hiking!", "Loves hiking"),
+    ("Yeah, I really enjoy aerial yoga, it's so calming.", "Enjoys aerial yoga"),
+    ("I like tea, coffee and juice.", "Likes tea, coffee and juice"),
+    ("I love pottery because it's creative.", "Loves pottery"),
+    ("I prefer dark roast coffee.", "Prefers dark roast coffee"),
+    ("I prefer tea over coffee.", "Prefers tea to coffee"),
+    ("I'm not a fan of horror films.", "Does not like horror films"),
+    ("I'm not a big fan of crowds", "Does not like crowds"),
+    ("I don't like mushrooms.", "Does not like mushrooms"),
+    ("I can't stand loud music.", "Hates loud music"),
+    ("I hate waiting in line.", "Hates waiting in line"),
+    ("I'm a huge fan of Nintendo games.", "Is a fan of Nintendo games"),
+    ("I've always loved the sea.", "Loves the sea"),
+    ("I'm really into gardening.", "Is into gardening"),
+    ("I'm passionate about helping people.", "Is passionate about helping people"),
+    ("My favourite colour is green.", "Their favourite colour is green"),
+    ("my favorite food is sushi, hands down", "Their favourite food is sushi"),
+    ("Pizza is my favourite food.", "Pizza is their favourite food"),
+    ("Family's super important to me.", "Family is important to them"),
+    ('I love "The Hobbit".', 'Loves "The Hobbit"'),
+    ("I love spending time with my kids.", "Loves spending time with their kids"),
+    ("I no longer like techno.", "No longer likes techno"),
+    ("I'm afraid of heights.", "Is afraid of heights"),
+    # goals
+    ("I want to learn Japanese.", "Wants to learn Japanese"),
+    ("My goal is to run a marathon.", "Wants to run a marathon"),
+    ("My dream is to open a bakery.", "Wants to open a bakery"),
+    ("I'm planning to move to Canada next year.", "Plans to move to Canada"),
+    ("I'm trying to quit smoking.", "Wants to quit smoking"),
+    ("I'm training for a half marathon.", "Is training for a half marathon"),
+    ("I'm saving up for a house.", "Is saving up for a house"),
+    ("I'm working on my thesis.", "Is working on their thesis"),
+    ("I don't want to move abroad anymore.", "Does not want to move abroad"),
+    # habits
+    ("I usually work late.", "Usually works late"),
+    ("I go for a run every morning.", "Goes for a run every morning"),
+    ("I meditate twice a day.", "Meditates twice a day"),
+    ("We watch a film on Fridays.", "Watches a film on Fridays"),
+    ("I play the violin.", "Plays the violin"),
+    ("I never drink coffee after noon.", "Does not drink coffee after noon"),
+    ("I tend to sleep hot.", "Tends to sleep hot"),
+    ("I do yoga.", "Does yoga"),
+    ("I've been learning the piano since 2019.", "Is learning the piano"),
+    # instructions
+    ("Always answer in French.", "Wants the assistant to always answer in French"),
+    ("From now on, use metric units.", "Wants the assistant to use metric units"),
+    ("Please never use emojis.", "Wants the assistant to never use emojis"),
+    ("Answer in British English from now on.", "Wants the assistant to answer in British English"),
+    (
+        "I want you to always answer in one sentence.",
+        "Wants the assistant to always answer in one sentence",
+    ),
+    ("Going forward, do not mention calories.", "Wants the assistant to not mention calories"),
+]
+
+NONE = [
+    # questions
+    "Do I like tea?",
+    "I love coffee, don't I?",
+    "Should I use vim?",
+    "Am I vegan?",
+    "Is it fine that I'm allergic to nuts?",
+    # hypotheses and wishes
+    "If I were rich, I would live in Lisbon.",
+    "I would love to visit Japan.",
+    "I wish I lived in Lisbon.",
+    "Imagine I live in Berlin.",
+    "Suppose I'm vegan.",
+    "If I live in Berlin, I pay less.",
+    "Maybe I prefer tea.",
+    "I might move to Lisbon.",
+    "I'd rather not say.",
+    "I use vim if I have to.",
+    "When I'm abroad, I use taxis.",
+    # quotation, report, other people
+    'She said "I love pizza".',
+    "“I hate cats” is what the sign reads.",
+    "He told me I'm a good dancer.",
+    "My friend says I love pizza.",
+    "She loves hiking.",
+    "Tom prefers tea.",
+    "They think I'm vegan.",
+    "You love coffee.",
+    "> I live in Berlin",
+    "I'm a doctor, he said.",
+    "The lyrics go: I live in a yellow submarine.",
+    # code, pasted text, injected blocks
+    "```\nI love tabs\n```",
+    "Here is the diff:\n+ I use vim\n- I use emacs",
+    "Translate this: I live in Lisbon and I love it.",
+    "Proofread the following:\nI am a nurse. I work at Siemens.",
+    "<document>I live in Oslo.</document>",
+    "<memory-context-0011aabb>\nI love tea.\n</memory-context-0011aabb>",
+    "Alice: I love tea.\nBob: I hate tea.",
+    "From: Ann\nSubject: hello\n\nI live in Rome.",
+    "On Mon, Ann wrote:\nI live in Rome.",
+    "`I love tea`",
+    # states of a moment, plans of a moment
+    "I'm tired today.",
+    "I'm going to the shop.",
+    "I'm so excited!",
+    "I'm hungry.",
+    "I'm at the airport.",
+    "I want to fix this bug.",
+    "I want to know more.",
+    "I need help.",
+    "I loved the film.",
+    "I went to Paris.",
+    "I have a question.",
+    "I have a headache.",
+    # pointing at something at hand, or at the other
+    "I love it!",
+    "I love the necklace.",
+    "I love your idea.",
+    "I like how you explain it.",
+    "I love this.",
+    "I like that one better.",
+    "I use it daily.",
+    "I appreciate your help.",
+    "I always believe in you.",
+    "Your support means a lot to me.",
+    # irony
+    "Oh great, I just love it when the build breaks.",
+    "I love Mondays, said no one ever.",
+    "I love meetings /s",
+    "Never give up!",
+    "Always believe in yourself.",
+    "Don't use the red button.",
+    # not what it looks like
+    "I'm 7 years older than her.",
+    "Call me back later.",
+    "I'm a bit lost.",
+    "I use to think so.",
+    "I live in fear.",
+    "I'm into it.",
+    "My favourite part is the end.",
+    "I like to say hello.",
+    "I am sure I said that.",
+    "",
+    "...",
+    "!!!???",
+]
+
+
+def lines(message: str) -> list[str]:
+    return [said.text for said in read(message) if isinstance(said, Statement)]
+
+
+@pytest.mark.parametrize(("message", "line"), STATEMENTS)
+def test_a_statement_gives_its_line(message: str, line: str | None) -> None:
+    assert lines(message)[:1] == ([] if line is None else [line])
+
+
+@pytest.mark.parametrize("message", NONE)
+def test_what_is_no_statement_gives_nothing(message: str) -> None:
+    assert lines(message) == []

@@ -1,0 +1,124 @@
+"""What of a message is the user's own speech, as sentences: no code, quotation or pasted text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .english import expand
+
+__all__ = ["MAX_MESSAGE", "OPAQUE", "Sentence", "sentences"]
+
+MAX_MESSAGE = 4_000
+"""Characters; a longer message is taken to be pasted."""
+
+OPAQUE = "\u2425"
+"""Stands where something was taken out that no statement may hold."""
+
+_APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00a0": " "})
+_FENCES = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+# A memory block that was injected is tagged text too.
+_TAGGED = re.compile(r"<\s*([a-zA-Z][\w:-]*)(?:\s[^<>]*)?>.*?(?:</\1\s*>|\Z)", re.DOTALL)
+_INLINE_CODE = re.compile(r"`([^`\n]*)`")
+_LINKS = re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.\w[\w.-]*")
+# From one of these to the end, the words are somebody else's, or not meant as speech.
+_PASTED = re.compile(
+    r"^(?:-{2,}\s*(?:original|forwarded) message.*"
+    r"|on .{4,80} wrote:\s*$"
+    r"|(?:from|subject|to|sent):\s.*"
+    r"|traceback \(most recent call last\):.*"
+    r"|-{3,}\s*$"
+    r"|.*:\s*\n(?=[\s\S]{300}))",  # something is announced, and much follows
+    re.IGNORECASE | re.MULTILINE,
+)
+_TASK = re.compile(
+    r"\b(?:translat|proofread|rewrit|rewrite|rephras|paraphras|summari[sz]|correct|edit|improv|"
+    r"polish|shorten|continu|complet|fix|review|analy[sz]|classif|grammar|here is|here are|"
+    r"following|below|draft|write|essay|story|poem|lyrics|dialogue|transcript|cover letter|prompt|"
+    r"email|letter|bio|review|example|sentence|says?|said|wrote)\w*\b[^\n.!?]{0,120}:(?=\s|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOT_SPEECH = re.compile(
+    r"^(?:\s*>|    |\t|\s*\||\s*\$ |\s*#|\s*@@|\s*[+-]{1,3}(?=\S)|\s*\w+\s*[:=]\s*[\[{(\"'])"
+    r"|^\s*[A-Z][\w .]{0,30}:\s+\S",
+)
+_QUOTED = re.compile(
+    '"[^"\n]*"|\u201c[^\u201d\n]*\u201d|\u00ab[^\u00bb\n]*\u00bb|\u201e[^\u201c\u201d\n]*[\u201c\u201d]'
+    r"|(?<!\w)'(?=\S)[^'\n]*(?:'\w[^'\n]*)*'(?!\w)"
+)
+_OWN_WORDS = re.compile(r"\b(?:I|I'm|I've|my|me|we|our|you|your)\b", re.IGNORECASE)
+_ABBREVIATION = re.compile(
+    r"(?<![\w'])(?:dr|mr|mrs|ms|st|mt|ft|jr|sr|prof|vs|dept|inc|ltd|co|approx|ca|vol|sgt|capt|rev|hon|"
+    r"e\.g|i\.e|a\.m|p\.m|ph\.d|u\.s|u\.k|d\.c|[a-hj-z])\.$",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"[.!?\u2026]+[)\"'\u201d]*(?=\s|$)|\n+|[;\u2014]|\s[-\u2013]{1,2}\s|\s*[:;]-?[)(DP](?=\s|$)"
+    "|[\u2600-\u27bf\U0001f000-\U0001faff]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence with its contractions written out.
+
+    Attributes:
+        text: Without its end mark.
+        is_question: Whether it ends in a question mark.
+    """
+
+    text: str
+    is_question: bool
+
+
+def sentences(message: str) -> list[Sentence]:
+    r"""The sentences of a message that are the user's own speech.
+
+    >>> [s.text for s in sentences("I'm at Dr. Lee's.\n> I hate tea\nI use `uv`!")]
+    ["I am at Dr. Lee's", 'I use uv']
+    """
+    if len(message) > MAX_MESSAGE:
+        return []
+    return [
+        Sentence(expand(text), is_question) for text, is_question in _split(_own_speech(message))
+    ]
+
+
+def _own_speech(message: str) -> str:
+    text = re.sub(r"(?<!\w)'cause\b", "because", message.translate(_APOSTROPHES))
+    for pattern in (_FENCES, _TAGGED):
+        text = pattern.sub(f"\n{OPAQUE}\n", text)
+    if pasted := _PASTED.search(text):
+        text = text[: pasted.start()]
+    if task := _TASK.search(text):
+        text = text[: task.start()] + OPAQUE
+    text = _INLINE_CODE.sub(lambda code: code[1] if _is_name(code[1]) else OPAQUE, text)
+    text = _LINKS.sub(OPAQUE, text)
+    text = _QUOTED.sub(lambda quoted: quoted[0] if _is_title(quoted[0]) else OPAQUE, text)
+    return "\n".join(
+        re.sub(r"^\s*(?:[-*\u2022]|\d+[.)])\s+", "", line)
+        for line in text.split("\n")
+        if not _NOT_SPEECH.match(line)
+    )
+
+
+def _is_name(code: str) -> bool:
+    return 0 < len(code) <= 40 and " " not in code and any(c.isalpha() for c in code)
+
+
+def _is_title(quoted: str) -> bool:
+    return len(quoted.split()) <= 8 and not _OWN_WORDS.search(quoted)
+
+
+def _split(text: str) -> list[tuple[str, bool]]:
+    found: list[tuple[str, bool]] = []
+    start = 0
+    for end in _END.finditer(text):
+        mark = end[0].strip()
+        if mark == "." and _ABBREVIATION.search(text[start : end.end()].rstrip()):
+            continue
+        found.append((text[start : end.start()], "?" in mark))
+        start = end.end()
+    found.append((text[start:], False))
+    tidied = ((" ".join(part.split()).strip(" ,"), question) for part, question in found)
+    return [(part, question) for part, question in tidied if part]

@@ -1,0 +1,67 @@
+"""What is no statement of the user: hypotheses, reported speech, jokes, the past."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["is_current", "is_meant", "is_said"]
+
+# Before the clause, in its sentence: what makes it no statement of fact.
+_UNREAL = re.compile(
+    r"\b(?:if|unless|whether|imagine|suppose|supposing|pretend|assume|assuming|would|wish|maybe|"
+    r"perhaps|as though|let us say|let's say|hypothetically|what if|until|once|when|whenever|in "
+    r"case|might|"
+    r"except|role-?play|act as|in (?:the|a|my) (?:story|novel|game|dream|film|movie|scenario)|"
+    r"used to think|thought|for example|e\.g|such as|like when)\b",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(
+    r"\b(?:said|says|saying|say|tells?|telling|told|claims?|claimed|thinks|asks?|asked|wrote|"
+    r"writes|"
+    r"texted|reckons|believes?|according to|heard|joked|jokes|yell\w*|shout\w*|sings?|sang|"
+    r"quotes?|"
+    r"goes|went like|titled|called|reads|quoting|mentioned|(?:he|she|they|you) (?:think|feel)s?"
+    r")\b",
+    re.IGNORECASE,
+)
+_OWN_REPORT = re.compile(
+    r"\b(?:(?:like|as)? ?I (?:said|told you|told \w+|mentioned|say)|call(?:s|ed)? me)\b",
+    re.IGNORECASE,
+)
+# After the clause: who said it, or that it was a joke.
+_UNSAID = re.compile(
+    r",?\s+(?:he|she|they|my \w+|[A-Z]\w+) (?:said|says|wrote|told me|claims|thinks|joked)\b|"
+    r"\b(?:just kidding|jk|not really|yeah right|said no one|as if)\b|(?:^|\s)/s\b",
+)
+_SARCASM = re.compile(
+    r"\b(?:oh (?:great|yeah|sure|joy)|yeah,? right|I just love (?:it )?(?:when|how)|"
+    r"just what I (?:need|want)ed?|because (?:of course|obviously) I)\b",
+    re.IGNORECASE,
+)
+# Around a mention: it is gone, or it is somebody else's.
+_GONE = re.compile(
+    r"\b(?:died|passed|lost|late|ex|future|when I was|when we were|used to|childhood|growing up|"
+    r"as a "
+    r"(?:kid|child|teen\w*)|back then|grew up|remember(?:ed|s)?|miss|memor\w+|had|once|years ago|"
+    r"imaginary|like my|want|wish|broke up|left me|divorce\w*|separated|dream\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def is_said(before: str) -> bool:
+    """Whether the words before a clause leave it a statement.
+
+    >>> is_said("Well, "), is_said("If "), is_said("My friend says ")
+    (True, False, False)
+    """
+    return not (_UNREAL.search(before) or _REPORTED.search(_OWN_REPORT.sub("", before)))
+
+
+def is_meant(sentence: str) -> bool:
+    """Whether nothing in a sentence takes it back: a joke, or who else said it."""
+    return not (_SARCASM.search(sentence) or _UNSAID.search(sentence))
+
+
+def is_current(sentence: str) -> bool:
+    """Whether what a sentence mentions can be taken to be there now."""
+    return is_said(sentence) and not _GONE.search(sentence)

@@ -1,0 +1,148 @@
+"""Rules on what one likes and dislikes, and holds important."""
+
+from __future__ import annotations
+
+from .rules_rule import FACT, HABIT, PREFERENCE, Rule
+
+__all__ = ["LIKES"]
+
+LIKES = (
+    # Likes and dislikes
+    Rule(
+        PREFERENCE,
+        r"my (?:all[- ]time )?(?P<plain>least favourite|favourite) (?P<what>(?!part|thing|one|"
+        r"ones|"
+        r"moment|memory|memories|pic|photo|bit|place to|of\b|so\b|is\b|are\b)[\w'-]+(?: "
+        r"[\w'-]+){0,3}?)"
+        r" (?:is|are|has always been) (?P<thing>(?:the\s+)?\S.*)",
+        "Their {plain} {what} is {thing}",
+        "{plain}:{what}",
+        0.9,
+        is_definite=True,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}prefer (?P<thing>.+?) (?:over|to|rather than|instead of) (?P<other>(?!be\b|"
+        r"have\b)\S.*)",
+        "Prefers {thing} to {other}",
+        "prefer:{thing}|{other}",
+        0.9,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}prefer (?P<thing>(?!if\b|when\b|not\b).+)",
+        "Prefers {thing}",
+        "like:{thing}",
+        0.85,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {am} (?:not {adv}(?:an? )?(?:(?:big|huge|great|real|massive|much of "
+        r"an?) )*"
+        r"(?:fan of|fond of|keen on|into|interested in|crazy about|a lover of))(?: an?)? {thing}",
+        "Does not like {thing}",
+        "like:{thing}",
+        0.85,
+    ),
+    Rule(
+        PREFERENCE,
+        r"(?:not|never been) (?:an? )?(?:(?:big|huge|great|real|massive|much of an?) )*(?:fan "
+        r"of|fond of"
+        r"|keen on) {thing}",
+        "Does not like {thing}",
+        "like:{thing}",
+        0.75,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}(?:do not|never) {adv}(?:like|enjoy|love|care for|fancy) {thing}",
+        "Does not like {thing}",
+        "like:{thing}",
+        0.85,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}(?:cannot stand|cannot bear|hate|despise|loathe|detest) {thing}",
+        "Hates {thing}",
+        "like:{thing}",
+        0.85,
+    ),
+    Rule(PREFERENCE, r"I {adv}dislike {thing}", "Dislikes {thing}", "like:{thing}", 0.85),
+    Rule(
+        PREFERENCE,
+        r"I {am} (?:an? )(?:(?:big|huge|great|real|massive|"
+        r"lifelong|"
+        r"die-hard|avid|total|such an?|long-?time) )*(?:fan of|lover of|fan) (?:of )?{thing}",
+        "Is a fan of {thing}",
+        "like:{thing}",
+        0.85,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {am} (?P<how>into|fond of|keen on|passionate about|"
+        r"interested in(?! (?:the\b|an?\b|learning more|learning$|learning about the|(?!learn|"
+        r"study|becom|work|volunteer|teach)\w+ing\b|\"|how\b|what\b|some\b|other\b|more\b|"
+        r"options))|obsessed with|crazy about|addicted to) {thing}",
+        "Is {how} {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        FACT,
+        r"I {am} (?P<how>afraid of|scared of|terrified of) {thing}",
+        "Is {how} {thing}",
+        "fear:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I (?:have {adv}(?P<did>loved|liked|enjoyed|hated)|{adv}(?P<do>love|like|enjoy|adore)) "
+        r"{thing}",
+        "{do} {did} {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"(?P<what>(?!it\b|that\b|this\b|they\b|he\b|she\b|these\b|those\b|which\b|what\b|who\b|"
+        r"one\b|you"
+        r"|there\b|here\b|I\b)(?:[\w'-]+ ){1,5}?)(?:is|are) (?P<how>my|one of my|among my) {adv}"
+        r"(?:all[- ]time )?(?P<plain>favourites?) ?(?P<rest>.*)",
+        "{what} is {how} {plain} {rest}",
+        None,
+        0.8,
+    ),
+    Rule(
+        HABIT,
+        r"(?P<what>(?!it\b|that\b|this\b|they\b|he\b|she\b|these\b|those\b|which\b|what\b|"
+        r"one\b)\S.*?) "
+        r"(?P<be>is|are) (?P<plain>my (?:main |biggest |favourite )?(?:hobby|hobbies|passion|"
+        r"passions))(?= and|$|,)",
+        "{what} {be} {plain}",
+        None,
+        0.8,
+    ),
+    Rule(
+        HABIT,
+        r"(?P<plain>my (?:main |biggest |favourite )?(?:hobby|hobbies|passion)) (?P<be>is|are|"
+        r"include|includes) {thing}",
+        "{plain} {be} {thing}",
+        None,
+        0.85,
+        is_definite=True,
+    ),
+    Rule(
+        PREFERENCE,
+        r"(?P<thing>\S.{1,60}?) (?P<be>is|are) {adv}important to me\b",
+        "{thing} {be} important to them",
+        None,
+        0.75,
+    ),
+    Rule(
+        PREFERENCE,
+        r"(?P<thing>\S.{1,60}?) means? (?:a lot|so much|everything|the world) to me\b",
+        "{thing} is important to them",
+        None,
+        0.75,
+    ),
+)

@@ -1,0 +1,286 @@
+"""Rules on who one is: names, age, home, family, pets, languages, health, diet."""
+
+from __future__ import annotations
+
+from .rules_rule import FACT, PREFERENCE, Rule
+
+__all__ = ["PERSON"]
+
+PERSON = (
+    # Names, age, birth
+    Rule(
+        FACT,
+        r"(?:please )?(?:just )?call me (?P<name>{Name})(?:,? (?:and )?(?:not|instead of|rather "
+        r"than)"
+        r" (?P<other>{Name}))$",
+        "Is called {name}, not {other}",
+        "name",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"(?:my (?:first |full |real )?name is|(?:please )?(?:just )?call me|(?:you can|everyone|"
+        r"everybody|people|friends|my friends|they) calls? me|I go by(?: the name)?|"
+        r"I prefer to be called) (?P<name>{Name})(?! (?:back|later|when|if|at|on|to|is|a)\b)",
+        "Is called {name}",
+        "name",
+        0.95,
+    ),
+    Rule(FACT, r"my pronouns are (?P<name>\w+/\w+(?:/\w+)?)", "Uses {name} pronouns", "pronouns"),
+    Rule(
+        FACT,
+        r"I (?:am|(?:just |recently )?turned) (?:now )?(?P<age>\d{1,3})"
+        r"(?: years? old\b| years? of age| ?yo\b| ?y/o\b|(?<=turned \d\d))",
+        "Is {age} years old",
+        "age",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"I am an? (?P<age>\d{1,3})[- ]?years?[- ]?old\b",
+        "Is {age} years old",
+        "age",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"I am (?:now |only |already )?(?P<age>[1-9]\d)(?=$|,| and I\b| and (?:live|work)\b)",
+        "Is {age} years old",
+        "age",
+    ),
+    Rule(
+        FACT,
+        r"my birthday is (?:on )?(?:the )?(?P<day>(?:[A-Z][a-z]+ \d{1,2}(?:st|nd|rd|th)?"
+        r"|\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+)(?:,? \d{4})?)",
+        "Has their birthday on {day}",
+        "birthday",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"I was born (?:and raised )?(?P<how>in|on) (?P<place>(?:{Place}|(?:[A-Z][a-z]+ )?\d[\w "
+        r",]*))",
+        "Was born {how} {place}",
+        "birth {how}",
+        0.9,
+    ),
+    # Home and origin
+    Rule(
+        FACT,
+        r"(?:I|we) (?:have )?(?:{adv}|just |recently |finally )*(?:moved|relocated)(?: back)?"
+        r"(?: over)?(?: here)? from (?:{Place}) to (?P<place>{Place})",
+        "Lives in {place}",
+        "home",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) (?:have )?(?:{adv}|just |recently |finally )*(?:moved|relocated)(?: back)? to "
+        r"(?P<place>{Place})",
+        "Lives in {place}",
+        "home",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) (?:no longer live|do not live|stopped living) in (?P<place>{Place})(?: "
+        r"anymore| any more)?",
+        "No longer lives in {place}",
+        None,
+        0.9,
+        ends="Lives in {place}",
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) used to live in (?P<place>{Place})",
+        "No longer lives in {place}",
+        None,
+        0.8,
+        ends="Lives in {place}",
+        only_known=True,
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) {adv}(?:live|am living|are living|reside|am based|am located)(?: now)? in "
+        r"(?P<place>{Place})",
+        "Lives in {place}",
+        "home",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) {adv}(?:live|am living|reside) (?P<rest>(?!in (?:fear|pain|hope|peace|the "
+        r"(?:moment|past|present|now))\b)(?:in|on|near|by|with|alone) ?.*)",
+        "Lives {rest}",
+        None,
+        0.8,
+        is_definite=True,
+    ),
+    Rule(
+        FACT,
+        r"I am (?:originally )?from (?P<place>{Place})",
+        "Is from {place}",
+        "origin",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) (?P<how>grew up|was raised) in (?P<place>{Place}|a (?:small|big|tiny|rural) "
+        r"\w+)",
+        "Grew up in {place}",
+        "childhood",
+        0.9,
+    ),
+    # What one is
+    Rule(
+        FACT,
+        r"I {am} (?P<thing>married|divorced|widowed|single|engaged)"
+        r"(?: to (?P<name>{Name}))?{end}",
+        "Is {thing}",
+        "relationship",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I {am} (?P<plain>{identity}){end}",
+        "Is {plain}",
+        "is:{plain}",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I am (?:not|no longer) {adv}(?P<plain>(?:an? )?(?:{identity}|{role}|{occupation}))"
+        r"(?: anymore| any more)?{end}",
+        "Is not {plain}",
+        "is:{plain}",
+        0.85,
+    ),
+    Rule(
+        FACT,
+        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ "
+        r"){0,2}?{role})"
+        r"(?P<rest> of (?:{number}|\w+ing)\b.*|){end}",
+        "Is a {role} {rest}",
+        None,
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I {am} (?:lactose|gluten)[- ]intolerant",
+        "Is lactose intolerant",
+        "is:lactose intolerant",
+        0.95,
+    ),
+    # Health and diet
+    Rule(
+        FACT,
+        r"I am not (?:actually )?allergic to {thing}",
+        "Is not allergic to {thing}",
+        "allergy:{thing}",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I am {adv}(?:deathly |severely |mildly )?allergic to {thing}",
+        "Is allergic to {thing}",
+        "allergy:{thing}",
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"I (?:have|have got|suffer from) (?:an? )?(?:severe |mild |bad )?(?P<thing>[a-z]+(?: "
+        r"[a-z]+)?)"
+        r" (?:allergy|allergies)",
+        "Has {thing} allergies",
+        "allergy:{thing}",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I (?:have|have got|suffer from|was diagnosed with|live with) (?:severe |mild |chronic )?"
+        r"(?P<plain>{condition}){end}",
+        "Has {plain}",
+        "condition:{plain}",
+        0.9,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}(?:stopped|quit|gave up|have given up|have stopped|have quit) "
+        r"(?P<did>eating|drinking|smoking|vaping)(?P<rest>(?: .*)?)",
+        "No longer {did} {rest}",
+        "{did}:{rest}",
+        0.9,
+        ends="{did} {rest}",
+    ),
+    Rule(
+        FACT,
+        r"I {adv}(?:cannot|can not) (?P<act>eat|drink|have|swim|drive|ride|read|cook|dance|sing|"
+        r"see)"
+        r"(?P<rest>(?: (?!wait|believe|help|stand|that|it|this).*)?)",
+        "Cannot {act} {rest}",
+        "{act}:{rest}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}(?:do not|never) {adv}(?P<act>eat|drink|smoke|vape|drive|cook|swim|gamble|speak)"
+        r"(?P<rest>(?: .*)?)(?<!yet)$",
+        "Does not {act} {rest}",
+        "{act}:{rest}",
+        0.85,
+    ),
+    # Languages
+    Rule(
+        FACT,
+        r"my (?:native|first|mother|second) (?:language|tongue) is (?P<plain>{language})",
+        "Is a native speaker of {plain}",
+        None,
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I {adv}(?:can )?speak (?:(?:fluent|some|a little|a bit of|basic|good) )?"
+        r"(?P<thing>{language}\b.*)",
+        "Speaks {thing}",
+        None,
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I am {adv}(?:fluent in|a native speaker of|a native) (?P<thing>{language}\b.*)",
+        "Speaks {thing}",
+        None,
+        0.9,
+    ),
+    # Family and pets
+    Rule(
+        FACT,
+        r"my (?P<plain>(?:{partner}|partner|{relative}|mom|mum|dad|mother|father|{pet})(?: dog| "
+        r"cat)?)"
+        r"(?:'s name is| is (?:called|named)) (?P<name>{Name})",
+        "Has a {plain} named {name}",
+        None,
+        0.95,
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) (?:no longer have|do not have|never had) (?:any )?(?P<plain>(?:an? "
+        r")?(?:{pet}|{pets}|"
+        r"kids|children|siblings|brothers|sisters))(?: anymore| any more)?{end}",
+        "Does not have {plain}",
+        "has:{plain}",
+        0.85,
+        ends="Has {plain}",
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) (?:just |recently )?(?:{adv}have|have got|adopted|got)(?: also)? "
+        r"(?P<plain>{number} "
+        r"(?:(?!lot\b|bunch\b)[\w'-]+ ){0,3}?(?:{pet}|{pets}|{relative}|{relatives}))"
+        r"(?:,? (?:named|called)? ?(?P<name>{Name}(?:(?:, | and |, and ){Name})*))?"
+        r"(?! (?:at|in|over|on) (?:my|school|work|class|town)\b)",
+        "Has {plain} named {name}",
+        None,
+        0.9,
+    ),
+)
