@@ -1,5 +1,6 @@
 """Documents on their way into the index: cut, numbered, and laid out in flat arrays."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -53,7 +54,7 @@ def analyze(
     field_weights: Mapping[str, float],
     partition_fields: int,
 ) -> Batch:
-    """Return documents as a batch; the last of an id wins, at its own place.
+    """Return documents, one at least, as a batch; the last of an id wins, at its own place.
 
     Raises:
         ValueError: a weight or a partition is none.
@@ -63,10 +64,9 @@ def analyze(
         documents = [documents[n] for n in sorted(last.values())]
     distinct: dict[Partition, int] = {}
     groups = [distinct.setdefault(d.partition, len(distinct)) for d in documents]
-    weights = np.array([d.weight for d in documents], np.float64)
-    wrong = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
-    if len(wrong):
-        raise ValueError(f"weight of {documents[wrong[0]].id!r} must be above 0")
+    for document in documents:
+        if not 0 < document.weight < math.inf:
+            raise ValueError(f"weight of {document.id!r} must be above 0")
     partitions = [fill(partition, partition_fields) for partition in distinct]
     counts: list[int] = []
     names: list[str] = []
@@ -74,27 +74,36 @@ def analyze(
         vocabulary.number(chain.from_iterable(_cut(block, tokenize, counts, names)))
         for block in _blocks(documents)
     ]
-    codes = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.zeros(0, np.int32)])
-    ends = np.flatnonzero(codes == BREAK)
-    after: Ints = np.cumsum(counts)
+    codes = np.concatenate(parts)
+    ends = (codes == BREAK).nonzero()[0]
+    words = _lengths(ends)
+    after: Ints = np.array(counts).cumsum()
     doc_ends = ends[after - 1]
-    words = np.diff(ends, prepend=-1) - 1
+    real = np.ones(len(codes), bool)
+    real[doc_ends] = False
     weighted, factors = words.astype(np.float64), None
     if any(field_weights.get(name, 1.0) != 1.0 for name in dict.fromkeys(names)):
         each = np.array([field_weights.get(name, 1.0) for name in names])
-        factors = np.delete(np.repeat(each, words + 1), doc_ends)
+        factors = np.repeat(each, words + 1)[real]
         weighted *= each
-    lengths = np.add.reduceat(weighted, after - counts) if len(after) else weighted
     return Batch(
         [document.id for document in documents],
         partitions,
         np.array(groups, np.int64),
-        weights,
-        lengths,
-        np.diff(doc_ends, prepend=-1) - 1,
-        np.delete(codes, doc_ends),
+        np.array([document.weight for document in documents], np.float64),
+        np.add.reduceat(weighted, after - counts),
+        _lengths(doc_ends),
+        codes[real],
         factors,
     )
+
+
+def _lengths(ends: Ints) -> Ints:
+    """Return how many entries lie before each end, after the one before it."""
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1]
+    lengths[1:] -= 1
+    return lengths
 
 
 def _blocks(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:

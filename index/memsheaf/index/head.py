@@ -1,5 +1,6 @@
 """The newest documents, in arrays that only grow."""
 
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,8 @@ import numpy.typing as npt
 
 from .batch import Batch
 from .documents import Partition
-from .impacts import encode
-from .segment import Ints, Segment, build
+from .impacts import LENGTHS
+from .segment import Array, Ints, Segment, build, encode_each
 
 LIMIT = 40_000
 """Postings in the head before it is made into a segment."""
@@ -16,6 +17,7 @@ DOCUMENTS = 2_048
 """Documents in the head before it is made into a segment."""
 UNSORTED = 2_048
 """Postings that a search compares one by one before it sorts them."""
+_LENGTHS: list[float] = LENGTHS.tolist()
 
 
 class Head:
@@ -58,7 +60,7 @@ class Head:
         tokens: npt.NDArray[np.int32],
         factors: npt.NDArray[np.float64] | None,
         terms: npt.NDArray[np.int32],
-        tf: npt.NDArray[np.float64],
+        tf: Array,
         length: float,
     ) -> int:
         """Append a document and return its place."""
@@ -76,10 +78,10 @@ class Head:
         self.died[doc], self.order[doc] = np.iinfo(np.int64).max, order
         end = size + len(terms)
         self.terms[size:end], self.docs[size:end], self.tf[size:end] = terms, doc, tf
-        self.codes[size:end] = encode(tf, np.float64(length))
+        self.codes[size:end] = encode_each(tf, np.uint16(bisect_right(_LENGTHS, length) - 1))
         longest, fractional, smallest = self.rounding
-        fractional = fractional or length % 1 > 0 or bool((tf % 1).any())
-        if len(tf):
+        if factors is not None and len(tf):
+            fractional = fractional or length % 1 > 0 or bool((tf % 1).any())
             smallest = min(smallest, float(tf.min()))
         self.rounding = (max(longest, length), fractional, smallest)
         self.ids.append(id)

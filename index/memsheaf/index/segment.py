@@ -165,7 +165,8 @@ def build(batch: Batch, order: Ints) -> Segment:
         begin = np.cumsum(batch.sizes) - batch.sizes
         tokens = tokens[spread(begin[rank], sizes)]
     lengths = batch.lengths[rank]
-    codes = _encode(tf, lengths, docs)
+    low = encode(np.ones(len(lengths)), lengths) & np.uint16(0xFF)
+    codes = encode_each(tf, low.take(docs))
     odd_at = np.flatnonzero(FREQUENCIES[codes >> 8] != tf)
     arrays: dict[str, Array] = {
         "terms": key[edge].astype(np.int32),
@@ -187,44 +188,58 @@ def build(batch: Batch, order: Ints) -> Segment:
 def invert(
     tokens: npt.NDArray[np.int32], docs: Ints, factors: npt.NDArray[np.float64] | None
 ) -> tuple[Ints, Array]:
-    """Return the distinct pairs term << 32 | document in order, and their frequencies."""
+    """Return the distinct pairs term << 32 | document in order, and their frequencies.
+
+    Frequencies are whole numbers of type int64 where there are no factors.
+    """
     key = tokens.astype(np.int64)
     key <<= 32
     key |= docs
+    return _distinct(key, factors)
+
+
+def count(
+    tokens: npt.NDArray[np.int32], factors: npt.NDArray[np.float64] | None
+) -> tuple[npt.NDArray[np.int32], Array]:
+    """Return the distinct terms of one document in order, and their frequencies."""
+    terms: tuple[npt.NDArray[np.int32], Array] = _distinct(tokens.copy(), factors)
+    return terms
+
+
+def _distinct(key: Array, factors: npt.NDArray[np.float64] | None) -> tuple[Array, Array]:
+    """Return the distinct keys from 0 on, and how often each occurs; breaks are below 0."""
     if factors is None:
         key.sort()
     else:
         by_key = np.argsort(key, kind="stable")
         key, factors = key[by_key], factors[by_key]
-    real = int(key.searchsorted(0))  # breaks come first
+    real = int(key.searchsorted(key.dtype.type(0)))
     key = key[real:]
     edge = _edges(key)
-    if factors is None:
-        return key[edge], np.diff(edge, append=len(key))
-    return key[edge], np.add.reduceat(factors[real:], edge) if len(edge) else np.zeros(0)
+    if factors is not None:
+        return key[edge], np.add.reduceat(factors[real:], edge) if len(edge) else np.zeros(0)
+    times = np.empty_like(edge)
+    times[:-1] = edge[1:]
+    times[-1:] = len(key)
+    times -= edge
+    return key[edge], times
 
 
-def count(
-    tokens: npt.NDArray[np.int32], factors: npt.NDArray[np.float64] | None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Return the distinct terms of one document in order, and their frequencies."""
-    key, tf = invert(tokens, np.zeros(1, np.int64), factors)
-    return (key >> 32).astype(np.int32), tf.astype(np.float64)
-
-
-def _edges(values: Ints) -> Ints:
+def _edges(values: Array) -> Ints:
     """Return where each run of equal values begins."""
     fresh = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=fresh[1:])
-    return np.flatnonzero(fresh)
+    return fresh.nonzero()[0]
 
 
-def _encode(tf: Array, lengths: npt.NDArray[np.float64], docs: Array) -> npt.NDArray[np.uint16]:
-    """Return the codes of postings; each length, and each whole frequency, is encoded once."""
-    short = np.float64(0)
-    if tf.dtype == np.float64:
-        codes = encode(tf, short)
+_WHOLE = encode(np.arange(1024.0), np.float64(0))
+
+
+def encode_each(tf: Array, low: Array | np.uint16) -> npt.NDArray[np.uint16]:
+    """Return the codes of postings whose lengths are encoded already."""
+    if tf.dtype == np.int64 and tf.max(initial=0) < len(_WHOLE):
+        codes = _WHOLE.take(tf)
     else:
-        codes = encode(np.arange(1.0, tf.max(initial=0) + 1), short).take(tf - 1)
-    codes |= encode(np.ones(len(lengths)), lengths).take(docs) & np.uint16(0xFF)
+        codes = encode(tf.astype(np.float64), np.float64(0))
+    codes |= low
     return codes

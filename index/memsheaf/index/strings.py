@@ -12,7 +12,8 @@ Ints = npt.NDArray[np.int64]
 
 def digest(text: str) -> np.uint64:
     """Return a stable 64-bit hash."""
-    return _digests([text.encode("utf-8", "surrogatepass")])[0]  # type: ignore[no-any-return]
+    data = text.encode("utf-8", "surrogatepass")
+    return np.uint64(int.from_bytes(blake2b(data, digest_size=8).digest(), "little"))
 
 
 def _digests(data: Sequence[bytes]) -> npt.NDArray[np.uint64]:
