@@ -70,7 +70,7 @@ def cache_report(
     >>> report.extended, report.message, report.share
     (True, 2, 1.0)
     >>> print(cache_report(before, [{"role": "system", "content": "It is 9:41."}, before[1]]))
-    29 of 77 bytes (38%) stay cached; they part at messages[0].content
+    28 of 71 bytes (39%) stay cached; they part at messages[0].content
     """
     old, new = _lines(before), _lines(after)
     first, second = (b"".join(line for _, _, line in lines) for lines in (old, new))

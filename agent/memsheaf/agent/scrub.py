@@ -20,8 +20,10 @@ _tags = re.compile(r"\n{0,2}<memory-context-([0-9a-f]{8,64})>").finditer
 _unfinished = re.compile(
     r"\n{0,2}(?:<(?:m(?:e(?:m(?:o(?:r(?:y(?:-(?:c(?:o(?:n(?:t(?:e(?:x(?:t(?:-[0-9a-f]{0,64}"
     r")?)?)?)?)?)?)?)?)?)?)?)?)?)?)?)?\Z"
-)
+).search
+_DEPTH = 16  # beginnings of tags in a row that are held back
 _LONGEST = len(_OPENING) + 64 + 3
+_NOTHING = object()  # instead of a message or part that was only a block
 _NEEDED = {"tool_calls", "tool_call_id", "tool_use_id"}  # calls and results go in pairs
 _space = re.compile(r"\s*").match
 
@@ -85,16 +87,27 @@ class Scrubber:
             after = self._text[tag.end() :]
             state = _begins_block(after, closing, ended)
             if state is None:
-                return tag.start()
+                return self._unfinished(tag.start())
             if state:
                 before = self._text[: tag.start()]
                 self._text, self._inside, self._closing = before, after, closing
                 break
         if ended and self._inside is None:
             return len(self._text)
-        recent = max(0, len(self._text) - _LONGEST)
-        unfinished = _unfinished.search(self._text, recent)
-        return unfinished.start() if unfinished else len(self._text)
+        return self._unfinished(len(self._text))
+
+    def _unfinished(self, end: int) -> int:
+        """Where the beginnings of tags before a place start.
+
+        One may stand before another: they come together when what is between is taken out.
+        """
+        for _ in range(_DEPTH):
+            recent = max(0, end - _LONGEST)
+            begun = _unfinished(self._text[recent:end])
+            if begun is None or recent + begun.start() == end:
+                break
+            end = recent + begun.start()
+        return end
 
 
 def strip_blocks(text: str, ledger: Container[str]) -> str:
@@ -129,14 +142,14 @@ def strip_messages(messages: Sequence[Any], ledger: Container[str]) -> list[Any]
         A new list.
     """
     stripped = [_strip(message, ledger) for message in messages]
-    return [message for message in stripped if message is not None]
+    return [message for message in stripped if message is not _NOTHING]
 
 
 def _strip(value: Any, ledger: Container[str]) -> Any:
-    """A message or part without blocks; the same object where it holds none, None for no rest."""
+    """A message or part without blocks; the same object where it held none."""
     if isinstance(value, str):
         text = strip_blocks(value, ledger)
-        return value if text == value else text or None
+        return value if text == value else text or _NOTHING
     if not isinstance(value, Mapping):
         return value
     for name in ("content", "text"):
@@ -150,8 +163,9 @@ def _strip(value: Any, ledger: Container[str]) -> Any:
         else:
             continue
         if kept is not held:
+            kept = "" if kept is _NOTHING else kept
             if not kept and not _NEEDED.intersection(value):
-                return None
+                return _NOTHING
             value = {**value, name: kept or ""}
     return value
 
