@@ -24,7 +24,7 @@ from memsheaf.stack import (
     write_only,
 )
 from memsheaf.stack.contract import PROJECT, ProviderSpec
-from memsheaf.stack.mount import mount_all
+from memsheaf.stack.mounting import mount_all
 
 MIRA = Scope(user_id="mira")
 Make = Callable[..., Any]

@@ -14,7 +14,7 @@ import pytest
 from .contract import PROJECT, ProviderSpec
 from .cursors import cursor_of
 from .filters import Filter
-from .mount import mount_all
+from .mounting import mount_all
 from .records import MemoryRecord
 from .results import Hit
 from .scope import Scope

@@ -13,7 +13,8 @@ from .contract import PROJECT, ProviderSpec
 from .delivery import Delivery, DirectDelivery
 from .errors import ClosedError, InvalidQuery, Refused, ScopeError
 from .fanout import Accepted, Answer, FanOut, Request, reason_of
-from .mount import Down, Mount, Mounted, listen, mount_all
+from .mount import Down, Mount, Mounted
+from .mounting import listen, mount_all
 from .native_ids import NativeIds
 from .results import Operation, Outcome, Status
 from .scope import Scope

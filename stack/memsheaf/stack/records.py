@@ -185,8 +185,8 @@ class MemoryRecord(BaseModel):
         """Build a record, with an error of ours where a field is outside its rules.
 
         Raises:
-            InvalidRecord: Names the fields and their rules, never their values.
-            ScopeError: The scope cannot be written.
+            InvalidRecord: Names the fields and their rules, never their values; also where the
+                scope cannot be written.
         """
         try:
             return cls.model_validate(fields)

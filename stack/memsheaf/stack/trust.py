@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from .config_sources import Document
@@ -32,15 +34,31 @@ class TrustStore:
 
     def trust(self, document: Document) -> None:
         """Accept a file as it is now."""
-        self._write({**self._read(), str(document.path): document.sha256})
+        with self._locked():
+            self._write({**self._read(), str(document.path): document.sha256})
 
     def revoke(self, path: Path) -> bool:
         """Withdraw it; returns whether it was trusted."""
-        files = self._read()
-        if files.pop(str(path), None) is None:
-            return False
-        self._write(files)
-        return True
+        with self._locked():
+            files = self._read()
+            if files.pop(str(path), None) is None:
+                return False
+            self._write(files)
+            return True
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Two commands at once must not lose each other's entry."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
     def _read(self) -> dict[str, str]:
         try:
@@ -56,7 +74,6 @@ class TrustStore:
 
     def _write(self, files: Mapping[str, str]) -> None:
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # mkstemp makes the file 0600; replacing keeps a reader from seeing half of it.
             descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".trust-")
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

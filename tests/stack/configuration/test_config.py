@@ -1,5 +1,6 @@
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -285,3 +286,17 @@ def test_a_data_folder_of_another_user_is_refused(
 def test_a_pipe_named_like_the_file_does_not_block(project: Path) -> None:
     os.mkfifo(project / "memsheaf.toml")
     assert load_config(project).workspace is None
+
+
+def test_two_commands_at_once_lose_no_trust(project: Path, home: Path) -> None:
+    paths = [project / f"{number}.toml" for number in range(12)]
+    for path in paths:
+        path.write_text("[stack]\n")
+    threads = [
+        threading.Thread(target=TrustStore(home).trust, args=(document(path),)) for path in paths
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(TrustStore(home).trusts(document(path)) for path in paths)
