@@ -80,7 +80,7 @@ def _is_list(source: Source) -> bool:
 
 def _first_records(source: Source) -> list[Mapping[str, object]]:
     if not _is_list(source):
-        return list(source.head_records(60))
+        return list(source.first_records)
     with closing(source.open()) as file:
         first = (part.value for part, _ in zip(json_parts(file), range(3), strict=False))
         return [value for value in first if isinstance(value, Mapping)]

@@ -200,7 +200,7 @@ class ClaudeLines:
                     yield self._item(line, **_fields(piece))
         if own:
             text = "\n".join(own)
-            if line.message.get("role") == "user" and not self._was_queued(text):
+            if not self._was_queued(text):
                 yield self._item(line, **_fields(Piece(text)))
 
     def _pieces(self, line: _Line, text: str, from_tool: bool) -> Iterator[Piece]:

@@ -35,7 +35,7 @@ class CodexImporter:
         """From the first records: lines with a payload, or bare items behind a session's line."""
         if _is_document(source):
             return 0.9
-        records = source.head_records(10)
+        records = source.first_records
         for record in records:
             if record.get("type") in _WRAPPED and isinstance(record.get("payload"), Mapping):
                 return 0.95

@@ -50,7 +50,7 @@ class GeminiImporter:
         if not text.startswith("{"):
             return 0.0
         if _is_lines(source):
-            records = source.head_records(20)
+            records = source.first_records
             if {"sessionId", "projectHash"} <= records[0].keys():
                 return 0.95
             return 0.8 if any(record.get("type") == "gemini" for record in records) else 0.0
@@ -219,7 +219,7 @@ def _is_lines(source: Source) -> bool:
     first = source.head_text.lstrip().split("\n", 1)[0].rstrip()
     if "\n" not in source.head_text.strip() and '"messages"' in first:
         return False  # a document on one line
-    return first.endswith("}") and bool(source.head_records(1)) and first != "{}"
+    return first.endswith("}") and bool(source.first_records) and first != "{}"
 
 
 def _lines(
@@ -249,7 +249,7 @@ def _lines(
             last[_id(value)] = record.line
         else:
             about.update(value)
-    again = Source(source.path, member=source.member, opener=source.open, size=source.size)
+    again = source.again()
     return about, _left(again, options, last)
 
 

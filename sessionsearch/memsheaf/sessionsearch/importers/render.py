@@ -67,7 +67,7 @@ def moment(value: object) -> datetime | None:
         found = parse_time(value)
     except ValueError:
         return None
-    return found if _OLDEST <= found and found.timestamp() < time.time() + _DAY else None
+    return found if found >= _OLDEST and found.timestamp() < time.time() + _DAY else None
 
 
 def chain(previous: str, *parts: object) -> str:

@@ -167,18 +167,13 @@ class _Run:
             source = Source(file.path, size=file.size)
             if source.head.startswith(_UTF16):
                 return [_failed(source.name, "it is UTF-16; save it as UTF-8")]
-            importer = self.wanted
+            importer = self._resumed(file, known)
             failed: tuple[str, ...] = ()
             if importer is None:
                 detected = self.importers.detect(source)
                 importer, failed = detected.importer, detected.failed
             if importer is None:
-                problems = tuple(Problem(None, reason) for reason in failed)
-                return [
-                    FileReport(
-                        source.name, "unknown", problems=problems, problem_count=len(problems)
-                    )
-                ]
+                return [_unknown(source.name, failed)]
             start = self._start(file, known, importer)
             if start is not None:
                 source = Source(file.path, size=file.size, start=start)
@@ -233,7 +228,7 @@ class _Run:
             skipped=dict(writer.skipped),
             problems=tuple(writer.problems),
             problem_count=writer.problem_count,
-            bytes=source.done.offset - first.offset if importer.incremental else source.size,
+            bytes=source.done.offset - first.offset if source.done.offset else source.size,
         )
 
     def _keep(
@@ -251,6 +246,13 @@ class _Run:
                 witness=writer.witness,
             ),
         )
+
+    def _resumed(self, file: FoundFile, known: FileState | None) -> Importer | None:
+        """The importer that was named, or the one that read the beginning of the file."""
+        if self.wanted is not None or known is None:
+            return self.wanted
+        importer = self.importers.working.get(known.reading.partition(" ")[0])
+        return importer if importer and self._start(file, known, importer) else None
 
     def _start(
         self, file: FoundFile, known: FileState | None, importer: Importer
@@ -316,6 +318,11 @@ def _state_folder(log: ConversationLog, state: str | Path | None) -> Path:
 
 def _modified(path: Path) -> datetime:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def _unknown(path: str, failed: tuple[str, ...]) -> FileReport:
+    problems = tuple(Problem(None, reason) for reason in failed)
+    return FileReport(path, "unknown", problems=problems, problem_count=len(problems))
 
 
 def _failed(path: str, reason: str) -> FileReport:

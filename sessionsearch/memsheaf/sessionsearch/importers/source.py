@@ -14,6 +14,7 @@ __all__ = ["HEAD", "Position", "Problem", "Record", "Source", "parse_json"]
 
 HEAD = 64 * 1024
 _CHUNK = 1024 * 1024
+_FIRST = 32 * 1024 * 1024  # bytes of a line that is read to tell the format
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +105,28 @@ class Source:
         """The head as text, without a byte order mark; its last character may be cut."""
         return self.head.decode("utf-8", "replace").removeprefix("\ufeff")
 
-    def head_records(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The first lines of the head that hold JSON objects, at most `limit`."""
-        found: list[dict[str, Any]] = []
-        for text in self.head_text.split("\n")[: limit * 4]:
-            try:
-                value = parse_json(text)
-            except ValueError:
-                continue
-            if isinstance(value, dict):
-                found.append(value)
-            if len(found) == limit:
+    @cached_property
+    def first_records(self) -> list[dict[str, Any]]:
+        """The JSON objects on the first lines: those of the head, and at least one line."""
+        if b"\n" in self.head or not self.head_text.lstrip().startswith("{"):
+            texts = self.head_text.split("\n")
+            return [value for text in texts if (value := _object(text)) is not None]
+        found = []
+        for record in self.again().records(_FIRST):
+            if isinstance(record, Problem):
+                break
+            found.append(record.value)
+            if len(found) == 3:
                 break
         return found
+
+    def head_records(self, limit: int = 20) -> list[dict[str, Any]]:
+        """At most so many of the first records."""
+        return self.first_records[:limit]
+
+    def again(self) -> Source:
+        """The same source, to be read once more from its start."""
+        return Source(self.path, member=self.member, opener=self._opener, size=self.size)
 
     def lines(self, limit: int) -> Iterator[tuple[int, str] | Problem]:
         """Line number (from 1) and text of each complete line behind `done`.
@@ -159,6 +169,14 @@ class Source:
                 yield Record(number, value)
             else:
                 yield Problem(number, "not a JSON object")
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def parse_json(text: str) -> Any:
