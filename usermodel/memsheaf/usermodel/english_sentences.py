@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .english import expand
 
-__all__ = ["MAX_MESSAGE", "OPAQUE", "Sentence", "sentences"]
+__all__ = ["MAX_MESSAGE", "OPAQUE", "Sentence", "own_speech", "sentences"]
 
 MAX_MESSAGE = 4_000
 """Characters; a longer message is taken to be pasted."""
@@ -80,11 +80,12 @@ def sentences(message: str) -> list[Sentence]:
     if len(message) > MAX_MESSAGE:
         return []
     return [
-        Sentence(expand(text), is_question) for text, is_question in _split(_own_speech(message))
+        Sentence(expand(text), is_question) for text, is_question in _split(own_speech(message))
     ]
 
 
-def _own_speech(message: str) -> str:
+def own_speech(message: str) -> str:
+    """A message without code, quotations, pasted text and tagged blocks."""
     text = re.sub(r"(?<!\w)'cause\b", "because", message.translate(_APOSTROPHES))
     for pattern in (_FENCES, _TAGGED):
         text = pattern.sub(f"\n{OPAQUE}\n", text)
