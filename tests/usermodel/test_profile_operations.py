@@ -272,6 +272,17 @@ def test_a_corrected_statement_does_not_come_back(say: Say) -> None:
     assert profile.lines[0].sources == ("c:0", "c:8", "c:9")
 
 
+def test_what_supersedes_a_line_that_was_replaced_meanwhile_meets_its_successor(say: Say) -> None:
+    late = Supersede("L1", FACT, "Lives in Oslo", 0.9, ("c:7",))
+    after = learned(corrected(say), say("I live in Oslo", 7), late)
+    assert [line.text for line in after.current] == ["Lives in Lisbon"]
+    assert after.lines[2].superseded_by == "L2"
+    gone = learned(Profile("mira"), say("vim"), Add(FACT, "Uses vim", 0.9, ("c:0",)))
+    gone = learned(gone, say("no vim", 1), Retract("L1", ("c:1",)))
+    gone = learned(gone, say("emacs", 2), Supersede("L1", FACT, "Uses emacs", 0.9, ("c:2",)))
+    assert [line.text for line in gone.current] == ["Uses emacs"]
+
+
 def test_only_the_user_retracts_what_the_user_wrote(say: Say) -> None:
     profile = corrected(say)
     after, rejections = apply(profile, [Retract("L2", ("c:7",))], [say("I left", 7)], NOW)

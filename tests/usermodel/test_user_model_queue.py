@@ -395,6 +395,54 @@ def test_a_hanging_user_holds_up_nobody_else(
     assert model.flush(20)
 
 
+def test_a_derivation_that_hangs_is_seen_and_taken_over(
+    open_model: Opens, say: Say, echo_deriver: Any
+) -> None:
+    free = threading.Event()
+    deriver = echo_deriver()
+
+    def hang_once(profile: Profile, items: Sequence[Item]) -> list[Operation]:
+        if len(deriver.batches) == 1:
+            free.wait(30)
+        return list(echo_deriver().derive(profile, items))
+
+    deriver.act = hang_once
+    model = open_model(
+        deriver,
+        background=True,
+        workers=2,
+        max_age=0,
+        lease=0.3,
+        derive_seconds=0.0,
+        clock=time.time,
+    )
+    model.observe(say("one"), user_id="mira")
+    until = time.monotonic() + 20
+    while not model.profile("mira").lines and time.monotonic() < until:
+        time.sleep(0.02)
+    while model.status().last_error is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert model.status().last_error == "1 derivations hang in this process"
+    free.set()
+    assert model.flush(20)
+    assert [(line.text, line.times) for line in model.profile("mira").lines] == [("one", 1)]
+
+
+def test_an_interrupt_gives_the_batch_back(open_model: Opens, say: Say, echo_deriver: Any) -> None:
+    def interrupt(profile: Profile, items: Sequence[Item]) -> list[Operation]:
+        raise KeyboardInterrupt
+
+    model = open_model(echo_deriver(interrupt))
+    model.observe(say("one"), user_id="mira")
+    with pytest.raises(KeyboardInterrupt):
+        model.refresh("mira")
+    (item,) = model.status().items
+    assert (item.state, item.attempts) == ("waiting", 0)
+    assert texts(open_model()) == []
+    other = open_model()
+    assert [line.text for line in other.refresh("mira", timeout=0).lines] == ["one"]
+
+
 def test_closing_derives_what_waits(folder: Path, say: Say, echo_deriver: Any) -> None:
     deriver = echo_deriver()
     model = UserModel(folder, deriver=deriver)

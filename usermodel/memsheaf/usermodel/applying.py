@@ -90,7 +90,7 @@ class _Work:
         else:
             rival = None
             if isinstance(operation, Supersede):
-                rival = self._current(operation.line_id)
+                rival = self._successor(operation.line_id)
             self._state(self._drafted(operation, sources), rival)
 
     def merge(self) -> None:
@@ -190,12 +190,23 @@ class _Work:
                     return better
         return None
 
-    def _current(self, line_id: str) -> Line:
+    def _known(self, line_id: object) -> Line:
         line = self.lines.get(line_id) if isinstance(line_id, str) else None
         if line is None:
             raise _Rejected("the profile has no such line")
+        return line
+
+    def _current(self, line_id: object) -> Line:
+        line = self._known(line_id)
         if not line.is_current:
             raise _Rejected("the line has ended")
+        return line
+
+    def _successor(self, line_id: object) -> Line | None:
+        """The current line in the place of one: it may have been replaced in the meantime."""
+        line: Line | None = self._known(line_id)
+        while line is not None and not line.is_current:
+            line = self.lines.get(line.superseded_by or "")
         return line
 
     def _checked_sources(self, sources: object) -> tuple[str, ...]:

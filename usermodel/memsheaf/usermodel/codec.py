@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ __all__ = [
     "to_json",
 ]
 
+_LINE = tuple(field.name for field in fields(Line))
 _TIMES = ("first_seen", "last_seen", "ended_at")
 _TUPLES = ("sources", "ended_by")
 
@@ -50,9 +51,8 @@ def to_json(value: object) -> str:
 
 def line_to_json(line: Line) -> dict[str, Any]:
     """A line as a JSON object; what is absent is left out."""
-    found = {
-        name: value for name, value in asdict(line).items() if value is not None and value != ()
-    }
+    pairs = ((name, getattr(line, name)) for name in _LINE)  # asdict copies, and is much slower
+    found = {name: value for name, value in pairs if value is not None and value != ()}
     for name in _TIMES:
         if name in found:
             found[name] = found[name].isoformat()

@@ -160,10 +160,10 @@ class Refresher:
             self._awake = False
         wait = self._settings.poll
         try:
-            self._keep_leases()
+            hanging = self._keep_leases()
             if self.background:
                 wait = self._hand_out()
-            self.trouble = None
+            self.trouble = f"{hanging} derivations hang in this process" if hanging else None
         except MemsheafError as error:  # shown by the status; the queue is looked at again
             self.trouble = str(error)
         with self._changed:
@@ -194,12 +194,14 @@ class Refresher:
         with self._changed:
             self._running[batch.lease] = (batch, time.monotonic())
 
-    def _keep_leases(self) -> None:
-        """Renew what is being derived; what hangs loses its lease."""
+    def _keep_leases(self) -> int:
+        """Renew what is being derived; what hangs loses its lease. Returns how many hang."""
         oldest = time.monotonic() - self._settings.derive_seconds
-        alive = [batch for batch, started in list(self._running.values()) if started > oldest]
+        running = list(self._running.values())
+        alive = [batch for batch, started in running if started > oldest]
         if alive:
             self._queue.renew(alive)
+        return len(running) - len(alive)
 
     def _run_quietly(self, batch: Batch) -> None:
         """Run a batch in the background: what failed is shown by the status."""
@@ -229,6 +231,9 @@ class Refresher:
                     f"the deriver failed, the profile is as it was, and the items are tried "
                     f"again: {reason}"
                 ) from error
+            except BaseException:  # an interrupt is no fault of the batch
+                self._queue.release([batch])
+                raise
             settled = self._queue.settle(batch, operations, deriver.name)
             for rejection in settled.rejections if settled else ():
                 _LOG.info("an operation of %s was rejected: %s", deriver.name, rejection.reason)
