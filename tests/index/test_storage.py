@@ -1,10 +1,14 @@
 """Saved indexes: round trips, what is written, and what is refused."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from memsheaf.index import BM25Index, Document, SnapshotError
+from memsheaf.index import BM25Index, Document, SnapshotError, array_file
+from memsheaf.index.array_file import ArrayFile
 
 
 @pytest.fixture
@@ -79,20 +83,94 @@ def test_an_absent_index_is_refused(tmp_path: Path) -> None:
         BM25Index.load(tmp_path, analyzer="plain")
 
 
-@pytest.mark.parametrize("kind", ["manifest", "*.segment", "*.terms", "*.state"])
-@pytest.mark.parametrize("damage", ["cut", "header", "foreign", "empty", "missing"])
+KINDS = ["manifest", "*.segment", "*.terms", "*.state"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("damage", ["cut", "long", "foreign", "empty", "missing", "another"])
 def test_damaged_files_are_refused(saved: Path, kind: str, damage: str) -> None:
     file = next(saved.glob(kind))
     data = file.read_bytes()
     if damage == "cut":
         file.write_bytes(data[:-1])
-    elif damage == "header":
-        file.write_bytes(data[:40] + bytes([data[40] ^ 1]) + data[41:])
+    elif damage == "long":
+        file.write_bytes(data + b"\0")
     elif damage == "foreign":
         file.write_bytes(b"SQLite format 3\0" * 8)
     elif damage == "empty":
         file.write_bytes(b"")
+    elif damage == "another":
+        file.write_bytes(next(saved.glob(KINDS[KINDS.index(kind) - 1])).read_bytes())
     else:
         file.unlink()
     with pytest.raises(SnapshotError):
         BM25Index.load(saved, analyzer="plain")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_flipped_bit_is_refused(tmp_path: Path, kind: str) -> None:
+    index = BM25Index("plain", field_weights={"tags": 0.3})
+    for n in range(4):
+        index.add(f"d{n}", {"content": f"text number{n}", "tags": "t"}, partition=(f"u{n}",))
+    index.remove("d2")
+    index.save(tmp_path, sequence=5)
+    file = next(tmp_path.glob(kind))
+    data = file.read_bytes()
+    BM25Index.load(tmp_path, analyzer="plain").verify()
+    for at in range(len(data)):
+        file.write_bytes(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
+        with pytest.raises(SnapshotError):
+            BM25Index.load(tmp_path, analyzer="plain").verify()
+
+
+def test_a_damaged_array_is_refused_when_it_is_first_read(saved: Path) -> None:
+    file = next(saved.glob("*.segment"))
+    place = ArrayFile(file)["docs"].tobytes()
+    data = file.read_bytes()
+    at = data.index(place) + 40
+    file.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    index = BM25Index.load(saved, analyzer="plain")
+    for _ in range(2):
+        with pytest.raises(SnapshotError, match="damaged; rebuild it"):
+            index.search("text")
+
+
+def test_another_format_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_file, "FORMAT", array_file.FORMAT + 1)
+    with pytest.raises(SnapshotError, match="has format"):
+        BM25Index.load(saved, analyzer="plain")
+
+
+_SAVES = """
+import sys
+from memsheaf.index import BM25Index, Document
+index = BM25Index("plain")
+for number in range(1_000_000):
+    index.add_many(Document(f"d{n}", f"round{number} text{n}") for n in range(2_100))
+    index.add(f"s{number}", f"single round{number}")
+    index.save(sys.argv[1], sequence=number)
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("milliseconds", [0, 3, 7, 12, 18, 25])
+def test_a_save_that_is_killed_leaves_a_whole_index(tmp_path: Path, milliseconds: int) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", _SAVES, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    with child.stdout:
+        told = [int(child.stdout.readline()) for _ in range(2)][-1]
+        time.sleep(milliseconds / 1000)
+        child.kill()
+        told = max([told, *map(int, child.stdout.read().split())])
+    child.wait()
+    index = BM25Index.load(tmp_path, analyzer="plain")
+    index.verify()
+    assert index.sequence in (told, told + 1)
+    assert len(index) == 2_100 + index.sequence + 1
+    assert len(index.search(f"round{index.sequence}", 5_000)) == 2_101
+    assert [hit.id for hit in index.search(f"single round{told}", 1)] == [f"s{told}"]
+    index.save(tmp_path, sequence=told + 2)
+    assert not list(tmp_path.glob("*.tmp"))
+    assert BM25Index.load(tmp_path, analyzer="plain").sequence == told + 2

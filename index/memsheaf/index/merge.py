@@ -41,16 +41,16 @@ def merge(sources: Sequence[Segment], version: int) -> Iterator[Merged | None]:
     documents = _Documents(sources, alive, numbers)
     yield from documents.steps()
     targets = documents.targets
-    hashes, order = yield from _hashes(sources, targets, documents.count)
+    hashes, places = yield from _hashes(sources, targets, documents.count)
     postings = yield from _postings(sources, targets, documents)
-    ids: dict[str, Array] = {"hashes": hashes, "order": order}
+    ids: dict[str, Array] = {"hashes": hashes, "places": places}
     ids |= {"blob": documents.blob, "offset": documents.offset}
     used = np.flatnonzero(held)
     first = np.append(0, np.cumsum(held[used]))
     kept = [partitions[i] for i in used.tolist()]
-    merged = Segment({**postings, **documents.arrays}, Strings(ids), kept, first)
-    merged.inherit(sources)
-    yield merged, targets
+    longest, fractional, smallest = zip(*(s.rounding for s in sources), strict=True)
+    rounding = max(longest), any(fractional), min(smallest)
+    yield Segment({**postings, **documents.arrays}, Strings(ids), kept, first, rounding), targets
 
 
 def _partitions(
@@ -174,7 +174,7 @@ def _hashes(
     sources: Sequence[Segment], targets: Sequence[Ints], count: int
 ) -> Generator[None, None, tuple[Array, Array]]:
     """Return the sorted hashes of the ids and the place of each."""
-    hashes, order, at = np.empty(count, np.uint64), np.empty(count, np.int32), 0
+    hashes, places, at = np.empty(count, np.uint64), np.empty(count, np.int32), 0
     parts = 1 + count // (2 * DOCUMENTS)
     edges = np.arange(1, parts, dtype=np.uint64) * np.uint64((2**64 - 1) // parts)
     own = [s.ids.arrays["hashes"] for s in sources]
@@ -184,15 +184,15 @@ def _hashes(
         if not rows:
             continue
         place = np.concatenate(
-            [targets[n][sources[n].ids.arrays["order"][lo:hi]] for n, lo, hi in rows]
+            [targets[n][sources[n].ids.arrays["places"][lo:hi]] for n, lo, hi in rows]
         )
         value = np.concatenate([own[n][lo:hi] for n, lo, hi in rows])[place >= 0]
         by_value = np.argsort(value)
         end = at + len(value)
-        hashes[at:end], order[at:end] = value[by_value], place[place >= 0][by_value]
+        hashes[at:end], places[at:end] = value[by_value], place[place >= 0][by_value]
         at = end
         yield None
-    return hashes, order
+    return hashes, places
 
 
 def _postings(

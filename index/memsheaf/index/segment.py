@@ -1,7 +1,6 @@
 """An immutable part of the index: postings in CSR, documents sorted by partition."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +14,8 @@ from .strings import Ints as Ints
 from .strings import Strings, spread
 
 Array = npt.NDArray[Any]
+Rounding = tuple[float, bool, float]
+"""The longest length, whether lengths or frequencies are fractions, the least frequency up to 1."""
 Selection = slice | npt.NDArray[np.bool_]
 
 
@@ -34,6 +35,7 @@ class Segment:
             `weights` (float64) and `order` (int64, insertion) per document.
         ids: the key per document.
         partitions: the distinct partitions in order, with their first documents in `first`.
+        rounding: bounds on the documents' lengths and frequencies.
         died: per document the version that removed it (int64), or None while all live.
         gone: number of removed documents.
         name: its file, once it is saved.
@@ -43,15 +45,15 @@ class Segment:
     ids: Strings
     partitions: list[Partition]
     first: Ints
+    rounding: Rounding
     died: Ints | None = None
     gone: int = 0
     name: str = ""
-    _rounding: tuple[float, bool, float] | None = None
     peaks: dict[tuple[int, tuple[float, float, int]], float] = field(default_factory=dict)
     selections: dict[Partition, Selection] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.arrays["lengths"])
+        return int(self.first[-1])
 
     @property
     def count(self) -> int:
@@ -62,16 +64,6 @@ class Segment:
     def size(self) -> int:
         """Number of postings."""
         return len(self.arrays["docs"])
-
-    @property
-    def rounding(self) -> tuple[float, bool, float]:
-        """The longest length, whether lengths or frequencies are fractions, the least frequency."""
-        if self._rounding is None:
-            lengths, odd = self.arrays["lengths"], self.arrays["odd"]
-            fractional = bool((lengths % 1).any() or (odd % 1).any())
-            smallest = min(1.0, float(odd.min())) if len(odd) else 1.0
-            self._rounding = float(lengths.max(initial=0)), fractional, smallest
-        return self._rounding
 
     def sequence(self, doc: int) -> npt.NDArray[np.int32]:
         """Return the term sequence of a document, -1 between fields."""
@@ -135,11 +127,6 @@ class Segment:
         died[docs] = version
         self.died, self.gone = died, self.gone + np.size(docs)
 
-    def inherit(self, sources: Sequence["Segment"]) -> None:
-        """Take bounds on lengths and frequencies from the segments that this one is merged of."""
-        longest, fractional, smallest = zip(*(s.rounding for s in sources), strict=True)
-        self._rounding = max(longest), any(fractional), min(smallest)
-
 
 def build(batch: Batch, order: Ints) -> Segment:
     """Build a segment from analysed documents.
@@ -182,7 +169,10 @@ def build(batch: Batch, order: Ints) -> Segment:
         "order": order[rank],
     }
     first = np.append(np.searchsorted(group[rank], np.arange(len(distinct))), len(batch))
-    return Segment(arrays, Strings.pack([batch.ids[i] for i in rank.tolist()]), distinct, first)
+    ids = Strings.pack([batch.ids[i] for i in rank.tolist()])
+    fractional = batch.factors is not None and bool((lengths % 1).any() or (tf % 1).any())
+    rounding = float(lengths.max()), fractional, min(1.0, float(tf.min(initial=1)))
+    return Segment(arrays, ids, distinct, first, rounding)
 
 
 def invert(

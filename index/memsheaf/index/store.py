@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from .array_file import ArrayFile
 from .batch import Batch
 from .documents import Partition
 from .head import Head
@@ -239,6 +240,12 @@ class Store:
                 self._merge = merge([segment], self.version)
                 while self._merge is not None:
                     self.step()
+
+    def verify(self) -> None:
+        """Check what was mapped from files."""
+        for arrays in (self.vocabulary.frozen.arrays, *(s.arrays for s in self.segments)):
+            if isinstance(arrays, ArrayFile):
+                arrays.verify()
 
     def neighbours(self) -> Neighbours:
         """Return the look-up of similar terms."""

@@ -25,7 +25,7 @@ class Strings:
     """An immutable list of strings; a string is found by its hash in logarithmic time.
 
     Args:
-        arrays: `blob` uint8, `offset` int64 (n + 1), `hashes` uint64 sorted, `order` int32.
+        arrays: `blob` uint8, `offset` int64 (n + 1), `hashes` uint64 sorted, `places` int32.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -41,7 +41,7 @@ class Strings:
         order = np.argsort(hashes)
         blob = np.frombuffer(b"".join(data), np.uint8)
         places = order.astype(np.int32)
-        return cls({"blob": blob, "offset": offset, "hashes": hashes[order], "order": places})
+        return cls({"blob": blob, "offset": offset, "hashes": hashes[order], "places": places})
 
     def __len__(self) -> int:
         return len(self.arrays["offset"]) - 1
@@ -57,7 +57,7 @@ class Strings:
         at = int(hashes.searchsorted(value))
         found = []
         while at < len(hashes) and hashes[at] == value:
-            place = int(self.arrays["order"][at])
+            place = int(self.arrays["places"][at])
             if self[place] == text:
                 found.append(place)
             at += 1
@@ -69,8 +69,8 @@ class Strings:
         at = hashes.searchsorted(wanted)
         near = np.flatnonzero(hashes.take(at, mode="clip") == wanted) if len(hashes) else at[:0]
         sizes = hashes.searchsorted(wanted[near], "right") - at[near]
-        mine = self.arrays["order"][spread(at[near], sizes)].astype(np.int64)
-        theirs = np.repeat(other.arrays["order"][near], sizes).astype(np.int64)
+        mine = self.arrays["places"][spread(at[near], sizes)].astype(np.int64)
+        theirs = np.repeat(other.arrays["places"][near], sizes).astype(np.int64)
         start, other_start = self.arrays["offset"], other.arrays["offset"]
         length = start[mine + 1] - start[mine]
         same = length == other_start[theirs + 1] - other_start[theirs]

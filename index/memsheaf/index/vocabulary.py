@@ -32,7 +32,7 @@ class Vocabulary(dict[str | None, int]):
     ) -> None:
         super().__init__()
         self._expand = expand
-        self._frozen = frozen or Strings.pack([])
+        self.frozen = frozen or Strings.pack([])
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
         self._several: list[tuple[int, ...]] = []
@@ -84,25 +84,25 @@ class Vocabulary(dict[str | None, int]):
     @property
     def count(self) -> int:
         """Number of terms."""
-        return len(self._frozen) + len(self._texts)
+        return len(self.frozen) + len(self._texts)
 
     def find(self, term: str) -> int | None:
         """Return the number of a term, None if it was never indexed."""
         number = self._numbers.get(term)
-        if number is None and len(self._frozen):
-            number = next(iter(self._frozen.find(term)), None)
+        if number is None and len(self.frozen):
+            number = next(iter(self.frozen.find(term)), None)
         return number
 
     def text(self, number: int) -> str:
         """Return the term of a number."""
-        known = len(self._frozen)
-        return self._frozen[number] if number < known else self._texts[number - known]
+        known = len(self.frozen)
+        return self.frozen[number] if number < known else self._texts[number - known]
 
     def texts(self, first: int = 0) -> Iterator[str]:
         """Return the terms from a number on, in order of their numbers."""
-        known = len(self._frozen)
+        known = len(self.frozen)
         for number in range(first, known):
-            yield self._frozen[number]
+            yield self.frozen[number]
         yield from self._texts[max(0, first - known) :]
 
 
