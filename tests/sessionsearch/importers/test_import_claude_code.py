@@ -361,6 +361,11 @@ def test_words_in_the_queue_are_told_once(desk: Desk) -> None:
             line("user", "oil the hinge", "1"),
             {"type": "attachment", "attachment": attached, "sessionId": SESSION, "uuid": "2"},
             line("user", "oil the hinge", "3"),
+            queued("focus on the pump", "remove"),
+            queued("continue"),
+            queued("continue", "remove"),
+            line("user", "typed while nothing waits", "4"),
+            line("user", "continue", "5"),
         ],
     )
     desk.run()
@@ -370,6 +375,10 @@ def test_words_in_the_queue_are_told_once(desk: Desk) -> None:
         "and the gate",
         "never delivered",
         "oil the hinge",
+        "focus on the pump",
+        "continue",
+        "typed while nothing waits",
+        "continue",
     ]
 
 

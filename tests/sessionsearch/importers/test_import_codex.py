@@ -194,6 +194,27 @@ def test_items_without_a_wrapper_and_single_documents(desk: Desk) -> None:
     assert first.metadata["time"] == "assumed"
 
 
+def test_an_image_beside_the_words_does_not_make_them_two(desk: Desk) -> None:
+    content = [
+        {"type": "input_text", "text": "<image name=[Image #1]>"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+        {"type": "input_text", "text": "</image>"},
+        {"type": "input_text", "text": "What is this?"},
+    ]
+    desk.file(
+        "a.jsonl",
+        [
+            meta(),
+            item("message", role="user", content=content, id="msg-1"),
+            event("user_message", message="What is this?", images=[]),
+            item("message", role="user", content=content[1:2]),
+        ],
+    )
+    desk.run()
+    assert desk.said(SESSION) == [("user", "What is this?"), ("user", "[image]")]
+    assert desk.items(SESSION)[0].metadata["id"] == "msg-1"
+
+
 def test_the_same_session_in_two_files_is_one(desk: Desk) -> None:
     records = [meta(), message("user", "hello"), message("assistant", "hello")]
     desk.file("a.jsonl", records)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from memsheaf.sessionsearch.items import ItemOrigin
 
 from .base import Entry, Event, Header, ImportOptions, Skipped
+from .claude_later import Queue, Summaries, mark_of
+from .claude_line import Line
 from .claude_text import Piece, pieces
 from .render import (
     as_text,
     call_text,
-    chain,
     content_text,
     conversation_id,
     entry,
     label,
-    moment,
     some,
 )
 from .source import Problem, Record, Source
@@ -29,21 +27,9 @@ from .source import Problem, Record, Source
 __all__ = ["ClaudeLines"]
 
 _FORMAT = "claude-code"
-_REMEMBERED = 256  # summaries, ids and calls that wait for their other half
+_CALLS = 256  # that wait for their result
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2)}
 _TITLE_LENGTH = 200
-
-
-@dataclass(slots=True)
-class _Line:
-    """What the items of one line have in common."""
-
-    number: int
-    conversation: str
-    side: bool
-    value: Mapping[str, Any]
-    message: Mapping[str, Any]
-    count: int = 0  # items that have a key by now
 
 
 class ClaudeLines:
@@ -55,8 +41,8 @@ class ClaudeLines:
         self._thinking = options.include_thinking
         self._held: Entry | None = None  # an assistant's text that may be written once more
         self._described: dict[str, set[str]] = {}
-        self._summaries: dict[str, tuple[int, str]] = {}
-        self._recent: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
+        self._summaries = Summaries()
+        self._queue = Queue(self._state)
         self._calls: dict[str, str] = {}
 
     def read(self, record: Record) -> Iterator[Event]:
@@ -72,7 +58,7 @@ class ClaudeLines:
         if self._held is not None:
             yield self._held
             self._held = None
-        for _ in self._summaries:
+        for _ in range(self._summaries.left):
             yield Skipped("summary of another session")
 
     def _settle(self, event: Entry) -> Iterator[Event]:
@@ -126,7 +112,7 @@ class ClaudeLines:
         else:
             yield Skipped(label(kind) or "unknown")
 
-    def _line(self, record: Record, message: Mapping[str, Any]) -> _Line:
+    def _line(self, record: Record, message: Mapping[str, Any]) -> Line:
         value = record.value
         session = value.get("sessionId") or value.get("session_id")
         if isinstance(session, str):
@@ -138,9 +124,9 @@ class ClaudeLines:
         agent = label(value.get("agentId"))
         if side and session != f"agent-{agent}":
             conversation += f"/agent-{agent}" if agent else "/sidechain"
-        return _Line(record.line, conversation, side, value, message)
+        return Line(record.line, conversation, side, value, message, self._state)
 
-    def _describe(self, line: _Line) -> Iterator[Event]:
+    def _describe(self, line: Line) -> Iterator[Event]:
         """A header, where the line tells something new of its conversation."""
         told = self._described.get(line.conversation)
         value = line.value
@@ -162,7 +148,7 @@ class ClaudeLines:
             told.update(new)
             yield Header(line.conversation, metadata=new)
 
-    def _agent(self, line: _Line) -> dict[str, object]:
+    def _agent(self, line: Line) -> dict[str, object]:
         if not line.side:
             return {}
         parent, mark, _ = line.conversation.rpartition("/")
@@ -180,7 +166,7 @@ class ClaudeLines:
             return None
         return about.get("agentType") if isinstance(about, dict) else None
 
-    def _user(self, line: _Line) -> Iterator[Event]:
+    def _user(self, line: Line) -> Iterator[Event]:
         content = line.message["content"]
         from_tool = "toolUseResult" in line.value
         own: list[str] = []
@@ -197,13 +183,13 @@ class ClaudeLines:
                 if piece.own:
                     own.append(piece.text)
                 else:
-                    yield self._item(line, **_fields(piece))
+                    yield line.piece(piece)
         if own:
             text = "\n".join(own)
-            if not self._was_queued(text):
-                yield self._item(line, **_fields(Piece(text)))
+            if not self._queue.take(text):
+                yield line.piece(Piece(text))
 
-    def _pieces(self, line: _Line, text: str, from_tool: bool) -> Iterator[Piece]:
+    def _pieces(self, line: Line, text: str, from_tool: bool) -> Iterator[Piece]:
         value = line.value
         origin = value.get("origin")
         human = not isinstance(origin, Mapping) or origin.get("kind") in (None, "human")
@@ -216,7 +202,7 @@ class ClaudeLines:
         else:
             yield from pieces(text)
 
-    def _assistant(self, line: _Line) -> Iterator[Event]:
+    def _assistant(self, line: Line) -> Iterator[Event]:
         content = line.message["content"]
         texts: list[str] = []
         for block in content if isinstance(content, list) else [content]:
@@ -228,9 +214,7 @@ class ClaudeLines:
             if kind in ("thinking", "redacted_thinking"):
                 words = as_text(block.get("thinking"))
                 if words.strip() and self._thinking:
-                    yield self._item(
-                        line, type="reasoning", role="assistant", text=words, response=True
-                    )
+                    yield line.item(type="reasoning", role="assistant", text=words, response=True)
             elif isinstance(kind, str) and kind.endswith("tool_use"):
                 yield self._call(line, block)
             elif isinstance(kind, str) and kind.endswith("tool_result"):
@@ -239,7 +223,7 @@ class ClaudeLines:
                 yield Skipped(f"part {label(kind) or 'unknown'}")
         yield from self._spoken(line, texts)
 
-    def _spoken(self, line: _Line, texts: list[str]) -> Iterator[Event]:
+    def _spoken(self, line: Line, texts: list[str]) -> Iterator[Event]:
         text = "\n".join(filter(None, texts))
         texts.clear()
         if not text.strip():
@@ -249,17 +233,18 @@ class ClaudeLines:
             or line.message.get("model") == "<synthetic>"
         ):
             piece = Piece(text, "event", "system", ItemOrigin.AUTOMATION)
-            yield self._item(line, **_fields(piece))
+            yield line.piece(piece)
         else:
-            yield self._item(line, type="message", role="assistant", text=text, response=True)
+            yield line.item(type="message", role="assistant", text=text, response=True)
 
-    def _call(self, line: _Line, block: Mapping[str, Any]) -> Event:
+    def _call(self, line: Line, block: Mapping[str, Any]) -> Event:
         name, call = label(block.get("name")) or "tool", label(block.get("id"))
         arguments = block.get("input")
         if call:
-            _remember(self._calls, call, name)
-        return self._item(
-            line,
+            if len(self._calls) >= _CALLS:
+                del self._calls[next(iter(self._calls))]
+            self._calls[call] = name
+        return line.item(
             type="tool_call",
             role="assistant",
             text=call_text(name, arguments),
@@ -267,15 +252,14 @@ class ClaudeLines:
             response=True,
         )
 
-    def _result(self, line: _Line, block: Mapping[str, Any]) -> Event:
+    def _result(self, line: Line, block: Mapping[str, Any]) -> Event:
         call = label(block.get("tool_use_id"))
         text = content_text(block.get("content"))
         result = line.value.get("toolUseResult")
         if not text and isinstance(result, Mapping):
             text = "\n".join(filter(None, (as_text(result.get(k)) for k in ("stdout", "stderr"))))
         failed = block.get("is_error") is True
-        return self._item(
-            line,
+        return line.item(
             type="tool_result",
             role="tool",
             origin=ItemOrigin.TOOL,
@@ -284,7 +268,7 @@ class ClaudeLines:
             status="failed" if failed else "completed",
         )
 
-    def _system(self, line: _Line) -> Iterator[Event]:
+    def _system(self, line: Line) -> Iterator[Event]:
         content, kind = line.value.get("content"), label(line.value.get("subtype"))
         if kind == "init":  # of a stream
             yield from self._describe(line)
@@ -294,12 +278,12 @@ class ClaudeLines:
         yield from self._describe(line)
         if kind == "local_command":
             for piece in pieces(content):
-                yield self._item(line, **_fields(replace(piece, type="event")))
+                yield line.piece(replace(piece, type="event"))
         else:
             piece = Piece(content, "event", "system", ItemOrigin.AUTOMATION)
-            yield self._item(line, **_fields(piece), data=some(kind=kind))
+            yield line.piece(piece, data=some(kind=kind))
 
-    def _attachment(self, line: _Line) -> Iterator[Event]:
+    def _attachment(self, line: Line) -> Iterator[Event]:
         about = line.value.get("attachment")
         about = about if isinstance(about, Mapping) else {}
         kind = label(about.get("type"))
@@ -309,55 +293,40 @@ class ClaudeLines:
             if told and text.strip():
                 yield from self._describe(line)
                 for piece in pieces(text):
-                    if not (piece.own and self._was_queued(piece.text)):
-                        yield self._item(line, **_fields(piece))
+                    if not (piece.own and self._queue.take(piece.text)):
+                        yield line.piece(piece)
                 return
         elif kind == "file" and (text := _file_text(about)):
             yield from self._describe(line)
             piece = Piece(text, "event", "system", ItemOrigin.AUTOMATION)
-            yield self._item(line, **_fields(piece), data=some(file=about.get("filename")))
+            yield line.piece(piece, data=some(file=about.get("filename")))
             return
         yield Skipped(f"attachment {kind or 'line'}")
 
-    def _queued(self, line: _Line) -> Iterator[Event]:
-        """Words that were typed while the model worked; a later line may tell them again."""
-        text = line.value.get("content")
-        if line.value.get("operation") not in (None, "enqueue") or not isinstance(text, str):
+    def _queued(self, line: Line) -> Iterator[Event]:
+        text, operation = line.value.get("content"), line.value.get("operation")
+        if operation not in (None, "enqueue", "remove") or not isinstance(text, str):
             yield Skipped("queue-operation")
             return
         for piece in pieces(text):
+            if operation == "remove" and (not piece.own or self._queue.holds(piece.text)):
+                continue  # it was told when it went in
             if piece.own:
-                waiting = (*self._state.get("queued", ()), _mark(piece.text))
-                self._state["queued"] = waiting[-_REMEMBERED:]
+                self._queue.put(piece.text)
             yield from self._describe(line)
-            yield self._item(line, **_fields(piece))
-
-    def _was_queued(self, text: str) -> bool:
-        """Whether these words were told by a queue before; they are told once."""
-        waiting = list(self._state.get("queued", ()))
-        if not waiting or (mark := _mark(text)) not in waiting:
-            return False
-        waiting.remove(mark)
-        self._state["queued"] = tuple(waiting)
-        return True
+            yield line.piece(piece)
 
     def _summary(self, record: Record) -> Iterator[Event]:
         text, leaf = record.value.get("summary"), record.value.get("leafUuid")
         if not isinstance(text, str) or not isinstance(leaf, str):
             yield Problem(record.line, "a summary without text or leaf")
-            return
-        for uuid, conversation in self._recent:
-            if uuid == leaf:
-                yield from self._summed_up(conversation, record.line, leaf, text)
-                return
-        _remember(self._summaries, leaf, (record.line, text))
+        elif conversation := self._summaries.put(leaf, record.line, text):
+            yield from self._summed_up(conversation, record.line, leaf, text)
 
-    def _found_summaries(self, line: _Line) -> Iterator[Event]:
+    def _found_summaries(self, line: Line) -> Iterator[Event]:
         uuid = line.value.get("uuid")
-        if isinstance(uuid, str):
-            self._recent.append((uuid, line.conversation))
-            if found := self._summaries.pop(uuid, None):
-                yield from self._summed_up(line.conversation, found[0], uuid, found[1])
+        if isinstance(uuid, str) and (found := self._summaries.message(uuid, line.conversation)):
+            yield from self._summed_up(line.conversation, found[0], uuid, found[1])
 
     def _summed_up(self, conversation: str, line: int, leaf: str, text: str) -> Iterator[Event]:
         yield from self._title(conversation, text, 1)
@@ -369,7 +338,7 @@ class ClaudeLines:
             origin=ItemOrigin.AUTOMATION,
             text=text,
             metadata={"leaf": leaf},
-            key=f"summary:{leaf}:{_mark(text)}",
+            key=f"summary:{leaf}:{mark_of(text)}",
         )
 
     def _title(self, conversation: str, title: object, rank: int) -> Iterator[Event]:
@@ -379,56 +348,9 @@ class ClaudeLines:
             self._state[name] = rank
             yield Header(conversation, title=title.strip()[:_TITLE_LENGTH])
 
-    def _item(self, line: _Line, *, response: bool = False, **fields: Any) -> Entry | Problem:
-        value, message = line.value, line.message
-        uuid = value.get("uuid")
-        if isinstance(uuid, str) and uuid:
-            key = f"{uuid}:{line.count}"
-        else:
-            stamp, text = as_text(value.get("timestamp")), fields["text"]
-            before = self._state.get("chain", "")
-            key = self._state["chain"] = chain(before, line.conversation, stamp, text)
-        line.count += 1
-        return entry(
-            line.conversation,
-            line.number,
-            key=key,
-            created_at=moment(value.get("timestamp")),
-            response_id=label(message.get("id")) if response else None,
-            metadata=some(
-                id=uuid,
-                parent=value.get("parentUuid"),
-                model=message.get("model"),
-                project=value.get("cwd"),
-                branch=value.get("gitBranch"),
-                sidechain=line.side or None,
-                agent=value.get("agentId"),
-            ),
-            **fields,
-        )
-
-
-def _fields(piece: Piece) -> dict[str, Any]:
-    return {
-        "type": piece.type,
-        "role": piece.role,
-        "origin": piece.origin,
-        "text": piece.text,
-    }
-
 
 def _file_text(about: Mapping[str, Any]) -> str:
     content = about.get("content")
     file = content.get("file") if isinstance(content, Mapping) else None
     text = file.get("content") if isinstance(file, Mapping) else None
     return f"{as_text(about.get('filename'))}\n{text}" if isinstance(text, str) else ""
-
-
-def _mark(text: str) -> str:
-    return hashlib.blake2b(text.strip().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _remember(held: dict[str, Any], key: str, value: object) -> None:
-    if len(held) >= _REMEMBERED:
-        held.pop(next(iter(held)))
-    held[key] = value

@@ -8,7 +8,7 @@ from typing import Any
 from memsheaf.sessionsearch.items import ItemOrigin
 
 from .base import Event, Header, ImportOptions, Skipped
-from .codex_text import Echoes, split_own
+from .codex_text import Echoes, is_image, split_own
 from .render import (
     as_text,
     call_text,
@@ -39,12 +39,14 @@ class CodexLines:
         self._calls: dict[str, str] = {}
         self._line = 0
         self._time: object = None
+        self._id: str | None = None
 
     def read(self, record: Record) -> Iterator[Event]:
         """The events of one line."""
         value = record.value
         self._line, self._time = record.line, value.get("timestamp")
         kind, payload = value.get("type"), value.get("payload")
+        self._id = label(payload.get("id")) if isinstance(payload, Mapping) else None
         if isinstance(payload, Mapping):
             known = _LINES.get(kind) if isinstance(kind, str) else None
             if known is None:
@@ -129,6 +131,7 @@ class CodexLines:
         role, content = payload.get("role"), payload.get("content")
         parts = content if isinstance(content, list) else [content]
         texts = [text for part in parts if (text := content_text(part)).strip()]
+        texts = [text for text in texts if not is_image(text)] or texts[:1]
         if role == "user":
             yield from self._user(texts, "response")
         elif role == "assistant":
@@ -258,6 +261,7 @@ class CodexLines:
             key=key,
             created_at=moment(self._time),
             metadata=some(
+                id=self._id,
                 model=self._state.get("model") if origin is ItemOrigin.AGENT else None,
                 project=self._state.get("project"),
                 branch=self._state.get("branch"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-__all__ = ["Echoes", "split_own"]
+__all__ = ["Echoes", "is_image", "split_own"]
 
 _INJECTED = (
     "# AGENTS.md instructions",
@@ -28,6 +29,7 @@ _INJECTED = (
 )
 _EDITOR = "# Context from my IDE setup:"
 _REQUEST = "## My request for Codex:"
+_IMAGE = re.compile(r"</?image\b[^>]{0,300}>")
 _KEPT = 32  # texts; an echo follows within a few lines
 
 
@@ -44,6 +46,11 @@ def split_own(text: str) -> tuple[str, str]:
         before, _, own = start.partition(_REQUEST)
         return own.strip(), before.strip()
     return text, ""
+
+
+def is_image(text: str) -> bool:
+    """Whether a text only marks the place of an image; the echo of a message has no such marks."""
+    return text == "[image]" or _IMAGE.fullmatch(text.strip()) is not None
 
 
 class Echoes:
