@@ -37,9 +37,8 @@ def load(path: Path) -> list[Question]:
 
     The file is JSON, plain or as .xz: `questions` with the keys of their sessions, and `sessions`.
     """
-    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open()
-    with opened as file:
-        data = json.load(file)
+    packed = path.read_bytes()
+    data = json.loads(lzma.decompress(packed) if path.suffix == ".xz" else packed)
     asked = [one for one in data["questions"] if not str(one.get("question_id")).endswith("_abs")]
     return [_question(one, data["sessions"]) for one in asked]
 

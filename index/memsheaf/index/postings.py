@@ -1,66 +1,221 @@
-"""What the words of a query hold, document by document: for a ranking of one's own."""
+"""What the words of a query hold, partition by partition: for a ranking of one's own.
+
+Documents of a segment lie in order of their partition, so the postings of a term are runs, one of
+each partition that holds it. A ranking that adds up evidence over partitions reads the runs, and
+looks at single documents only in the partitions that can win.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .bm25 import BM25Index
+from .documents import Partition
 from .head import Head
+from .impacts import FREQUENCIES
+from .segment import Segment
+from .sources import Source
 
-__all__ = ["Postings", "postings"]
+__all__ = ["Part", "Runs", "RunsCache", "Term", "lengths_since", "look_up"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+_LONG = 512
+"""Postings from which the runs of a list are remembered."""
+_COUNTED = np.append(FREQUENCIES[:-1], FREQUENCIES[-2])
+"""What a code counts in the frequency of a run; exact to 31."""
+_ROOM = 4_000_000
+"""Runs that are remembered at most; about 32 bytes each."""
+
 
 @dataclass(frozen=True, slots=True)
-class Postings:
-    """The live documents that hold one word of a query.
+class Runs:
+    """The postings of one term in one part, by partition.
 
     Attributes:
-        times: How often the query has the word.
-        rows: The documents by their number of insertion, from 0, never reused.
-        frequencies: How often each has the word.
-        lengths: Their lengths in terms.
+        groups: The number of each run's partition; distinct.
+        counts: How many documents each run has.
+        starts: Where each run begins among the postings.
+        frequencies: The sum of the term's frequencies in each run.
+        peaks: A code per run whose weight is not below that of any of its postings, see `weights`.
+        at: The places of the postings that live, in order of the runs; None where that is all.
+    """
+
+    groups: Ints
+    counts: Ints
+    starts: Ints
+    frequencies: Floats
+    peaks: npt.NDArray[np.uint16]
+    at: Ints | None
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a segment."""
+
+    segment: Segment
+    groups: npt.NDArray[np.int32] | None = None
+    runs: dict[int, Runs] = field(default_factory=dict)
+
+
+class RunsCache:
+    """Remembers runs of long lists while their segment lives; `clear` it after removals."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}
+        self._held = 0
+
+    def clear(self) -> None:
+        """Forget the runs."""
+        for known in self._known.values():
+            known.runs.clear()
+        self._held = 0
+
+    def keep(self, segments: list[Segment]) -> None:
+        """Forget all other segments."""
+        living = {id(segment) for segment in segments}
+        for key in [key for key in self._known if key not in living]:
+            self._held -= sum(len(r.groups) for r in self._known.pop(key).runs.values())
+
+    def of(self, segment: Segment) -> _Known:
+        """What is remembered of a segment."""
+        return self._known.setdefault(id(segment), _Known(segment))
+
+    def add(self, known: _Known, term: int, runs: Runs) -> None:
+        """Remember runs."""
+        if self._held > _ROOM:
+            self.clear()
+        known.runs[term] = runs
+        self._held += len(runs.groups)
+
+
+class Part:
+    """A segment, or the newest documents, as a query sees it."""
+
+    def __init__(
+        self, source: Source, terms: list[int], cache: RunsCache, number: Callable[[Partition], int]
+    ) -> None:
+        self._source, self._terms, self._cache = source, terms, cache
+        self._known: _Known | None = None
+        part = source.part
+        if isinstance(part, Head):
+            numbers = [number(partition) for partition in part.partitions[: source.count]]
+            self._groups: npt.NDArray[Any] = np.array(numbers, np.int32)
+            self._order = part.order
+        else:
+            known = self._known = cache.of(part)
+            if known.groups is None:
+                every = np.array([number(p) for p in part.partitions], np.int32)
+                known.groups = np.repeat(every, np.diff(part.first))
+            self._groups = known.groups
+            self._order = part.insertion()
+
+    def runs(self, place: int) -> Runs:
+        """The runs of a term, by its place in the query."""
+        term = self._terms[place]
+        if self._known is not None and term in self._known.runs:
+            return self._known.runs[term]
+        begin, end = self._source.bounds[place]
+        docs = self._source.docs[begin:end]
+        groups = self._groups[docs]
+        at: Ints | None = None
+        alive = self._source.alive(docs)
+        if alive is not None and not alive.all():
+            at = np.flatnonzero(alive)
+        if self._known is None:  # the newest documents are not in order of partition
+            at = np.arange(end - begin) if at is None else at
+            at = at[np.argsort(groups[at], kind="stable")]
+        codes = self._source.codes[begin:end]
+        if at is not None:
+            groups, codes = groups[at], codes[at]
+        runs = _runs(groups, codes, at)
+        if self._known is not None and end - begin >= _LONG:
+            self._cache.add(self._known, term, runs)
+        return runs
+
+    def postings(self, place: int, runs: Runs, chosen: Ints) -> tuple[Ints, npt.NDArray[np.uint16]]:
+        """The documents of some runs: the number of insertion and the code of each."""
+        begins, sizes = runs.starts[chosen], runs.counts[chosen]
+        ends = np.cumsum(sizes)
+        at = np.repeat(begins - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+        if runs.at is not None:
+            at = runs.at[at]
+        at += self._source.bounds[place][0]
+        return self._order[self._source.docs[at]], self._source.codes[at]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A distinct word of a query.
+
+    Attributes:
+        times: How often the query has it.
+        place: Its place in the query, for `Part.runs`; None where no document ever had it.
     """
 
     times: float
-    rows: Ints
-    frequencies: Floats
-    lengths: Floats
+    place: int | None
 
 
-def postings(index: BM25Index, text: str) -> list[Postings]:
-    """Return the postings of each distinct word of a text, one that no document has included.
+def _runs(groups: npt.NDArray[np.int32], codes: npt.NDArray[np.uint16], at: Ints | None) -> Runs:
+    """Cut the postings of a term, in order of their partitions' numbers, into runs."""
+    if not len(groups):
+        none = np.zeros(0, np.int64)
+        return Runs(none, none, none, np.zeros(0), codes, at)
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    counts = np.diff(starts, append=len(groups))
+    high = codes >> 8
+    frequencies = np.add.reduceat(_COUNTED[high], starts)
+    peaks = np.maximum.reduceat(high, starts) << 8 | np.minimum.reduceat(codes & 255, starts)
+    owners = groups[starts].astype(np.int64)
+    return Runs(owners, counts, starts, frequencies, peaks.astype(np.uint16), at)
 
-    >>> index = BM25Index("plain")
-    >>> index.add("a", "sea and salt sea")
-    >>> [(p.rows.tolist(), p.frequencies.tolist()) for p in postings(index, "salt sea")]
-    [([0], [1.0]), ([0], [2.0])]
+
+def look_up(
+    index: BM25Index, text: str, cache: RunsCache, number: Callable[[Partition], int]
+) -> tuple[list[Part], list[Term]]:
+    """Return the parts of an index at one moment, and the distinct words of a text.
+
+    Args:
+        index: The index.
+        text: The query.
+        cache: What is remembered of the index.
+        number: The number of a partition; always the same, and different for each.
+
+    >>> index = BM25Index("plain", partition_fields=1)
+    >>> index.add("a", "sea and salt sea", partition=("7",))
+    >>> found = look_up(index, "salt sea", RunsCache(), lambda names: int(names[0] or 0))
+    >>> [part], [salt, sea] = found
+    >>> part.runs(sea.place).groups.tolist(), part.runs(sea.place).frequencies.tolist()
+    ([7], [2.0])
     """
     sources, query, _, _ = index._prepare(text, None, None, None, False, False)
-    found = []
-    for slot in query.slots:
-        columns: list[tuple[Ints, Floats, Floats]] = []
-        for place, _ in slot:
-            for source in sources:
-                begin, end = source.bounds[place]
-                docs = source.docs[begin:end].astype(np.int64)
-                at = np.arange(begin, end) if source.at is None else source.at[begin:end]
-                part = source.part
-                if isinstance(part, Head):
-                    frequencies, order = part.tf[at], part.order
-                else:
-                    frequencies, order = part.frequencies(at), part.insertion()
-                alive = source.alive(docs)
-                if alive is not None:
-                    docs, frequencies = docs[alive], frequencies[alive]
-                columns.append((order[docs], frequencies, source.lengths[docs]))
-        empty = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-        rows, frequencies, lengths = (np.concatenate(c) for c in zip(empty, *columns, strict=True))
-        times = float(query.factors[slot[0][0]]) if slot else 1.0
-        found.append(Postings(times, rows, frequencies, lengths))
+    cache.keep([s.part for s in sources if isinstance(s.part, Segment)])
+    numbers = query.terms.tolist()
+    words = [
+        Term(float(query.factors[slot[0][0]]) if slot else 1.0, slot[0][0] if slot else None)
+        for slot in query.slots
+    ]
+    return [Part(source, numbers, cache, number) for source in sources], words
+
+
+def lengths_since(index: BM25Index, first: int) -> Floats:
+    """Return the lengths of the documents from a number of insertion on, in that order."""
+    with index._store.lock:
+        sources = index._store.sources()
+        found = np.zeros(max(0, index._store.inserted - first))
+    left = len(found)
+    for source in reversed(sources):
+        if left <= 0:
+            break
+        order = source.part.insertion()[: source.count]
+        new = np.flatnonzero(order >= first)
+        found[order[new] - first] = source.lengths[new]
+        left -= len(new)
     return found

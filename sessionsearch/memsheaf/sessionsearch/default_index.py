@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from memsheaf.index import BM25Index, Document, content_words
-from memsheaf.index.postings import Postings, postings
+from memsheaf.index.postings import RunsCache, lengths_since
 
-from .catalog import Catalog
+from .catalog import Catalog, Searched
 from .changes import Changes
 from .content import content_of, same_text
+from .evidence import Evidence
 from .indexes import Candidate, Counts, ItemQuery
 from .log_rows import micros
 from .ranking import SessionRanking, preset
@@ -44,10 +44,11 @@ class DefaultIndex:
         self.rebuilt: str | None = None
         self._words = BM25Index(partition_fields=1)
         self._catalog = Catalog()
+        self._cache = RunsCache()
 
     def apply(self, changes: Changes) -> int:
         """Take in a part of the log's feed; doing it twice changes nothing."""
-        added = 0
+        first = self._catalog.rows.size
         documents: list[Document] = []
         for change in changes.changes:
             self._catalog.describe(change.row, change.conversation, change.hidden)
@@ -56,35 +57,41 @@ class DefaultIndex:
                 for seq in change.removed:
                     if seq in places:
                         self._words.remove(f"{change.row}:{seq}")
+                        self._cache.clear()
                         self._catalog.remove(places[seq])
             for item in self._catalog.missing(change.row, change.items):
                 text = content_of(item)
                 if text.strip():
                     created = micros(item.created_at or _EPOCH)
-                    self._catalog.add(change.row, item, _words(text), created, same_text(item))
+                    self._catalog.add(change.row, item, created, same_text(item))
                     key = f"{change.row}:{item.seq}"
                     documents.append(Document(key, text, (str(change.row),)))
-                    added += 1
         self._words.add_many(documents)
+        self._catalog.measure(first, lengths_since(self._words, first))
         if any(change.erased for change in changes.changes):
             self._words.compact()
         self.sequence = changes.sequence
-        return added
+        return len(documents)
 
     def search(self, query: ItemQuery, limit: int) -> list[Candidate]:
         """The best items, best first."""
-        found = self._found(query)
-        if found is None:
-            return []
-        rows, score, relevance = found
-        keep = np.ones(len(rows), bool)
-        for _, mask in self._filters(query, rows):
-            keep &= mask
-        rows, score, relevance = rows[keep], score[keep], relevance[keep]
+        searched = self._catalog.searched(query.scope)
+        among = searched.mask
+        for _, mask in self._conversation_filters(query):
+            among = among & mask
+        evidence = self._evidence(query, searched)
+        table = self._catalog.rows
+        if query.sort == "relevance":
+            found = evidence.best(limit, among, lambda rows: self._kept(query, rows))
+        else:
+            found = evidence.every(among)
+        rows, score, relevance = found.rows, found.scores, found.relevance
+        keep = self._kept(query, rows)
+        if keep is not None:
+            rows, score, relevance = rows[keep], score[keep], relevance[keep]
         if query.sort != "relevance" and len(rows):
             well = relevance * 2 >= relevance.max()
             rows, score, relevance = rows[well], score[well], relevance[well]
-        table = self._catalog.rows
         created = table["created"][rows]
         if query.sort == "newest":
             order = np.lexsort((-rows, -created))
@@ -93,32 +100,29 @@ class DefaultIndex:
         else:
             order = np.lexsort((rows, -score))
         chosen = order[:limit]
-        picked = table[rows[chosen]]
-        return [
-            Candidate(*values)
-            for values in zip(
-                picked["conversation"].tolist(),
-                picked["seq"].tolist(),
-                score[chosen].tolist(),
-                relevance[chosen].tolist(),
-                picked["same_text"].tolist(),
-                strict=True,
-            )
-        ]
+        rows = rows[chosen]
+        columns = (
+            table["conversation"][rows],
+            table["seq"][rows],
+            score[chosen],
+            relevance[chosen],
+            table["same_text"][rows],
+        )
+        lists = (column.tolist() for column in columns)
+        return [Candidate(*values) for values in zip(*lists, strict=True)]
 
     def counts(self, query: ItemQuery) -> Counts:
         """What the query looked at."""
-        scope = self._catalog.searched(query.scope)
-        held = self._catalog.conversations["items"][scope]
-        lists = [p.rows for p in postings(self._words, content_words(query.text))]
-        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *lists]))
-        rows = rows[scope[self._catalog.rows["conversation"][rows]]]
+        searched = self._catalog.searched(query.scope)
+        rows = self._evidence(query, searched).every(searched.mask).rows
+        owner = self._catalog.rows["conversation"][rows]
+        of_conversations = [(name, mask[owner]) for name, mask in self._conversation_filters(query)]
         removed: dict[str, int] = {}
         left = np.ones(len(rows), bool)
-        for name, mask in self._filters(query, rows):
+        for name, mask in [*of_conversations, *self._item_filters(query, rows)]:
             removed[name] = int(np.count_nonzero(left & ~mask))
             left &= mask
-        return Counts(int(scope.sum()), int(held.sum()), len(rows), removed)
+        return Counts(searched.conversations, searched.items, len(rows), removed)
 
     def save(self) -> None:
         """Keep nothing: it lives in memory."""
@@ -126,17 +130,19 @@ class DefaultIndex:
     def close(self) -> None:
         """End it."""
 
-    def _filters(self, query: ItemQuery, rows: Ints) -> list[tuple[str, Mask]]:
-        """Which of the rows pass each filter that is set."""
-        table = self._catalog.rows
-        owner = table["conversation"][rows]
+    def _conversation_filters(self, query: ItemQuery) -> list[tuple[str, Mask]]:
+        """Which conversations pass each filter on them that is set."""
         found: list[tuple[str, Mask]] = []
         if query.conversations is not None:
-            mask = self._catalog.searched(query.scope, query.conversations)
-            found.append(("conversation", mask[owner]))
+            found.append(("conversation", self._catalog.chosen(query.conversations)))
         if query.project is not None:
-            mask = self._catalog.searched(query.scope, None, query.project)
-            found.append(("project", mask[owner]))
+            found.append(("project", self._catalog.in_project(query.project)))
+        return found
+
+    def _item_filters(self, query: ItemQuery, rows: Ints) -> list[tuple[str, Mask]]:
+        """Which of the rows pass each filter on items that is set."""
+        table = self._catalog.rows
+        found: list[tuple[str, Mask]] = []
         for name, column, wanted in (
             ("roles", "role", query.roles),
             ("types", "type", query.types),
@@ -150,68 +156,17 @@ class DefaultIndex:
             found.append(("until", table["created"][rows] <= query.until))
         return found
 
-    def _found(self, query: ItemQuery) -> tuple[Ints, Floats, Floats] | None:
-        """The rows of the scope that hold a word of the query, their scores and relevance."""
-        searched = self._catalog.searched(query.scope)
-        if not searched.any():
-            return None
-        lists = postings(self._words, content_words(query.text))
-        if not lists:
-            return None
-        return three_levels(self._catalog, searched, lists, self.ranking)
+    def _kept(self, query: ItemQuery, rows: Ints) -> Mask | None:
+        """Which of the rows pass all filters on items; None for all."""
+        masks = [mask for _, mask in self._item_filters(query, rows)]
+        return np.logical_and.reduce(masks) if masks else None
 
-
-def three_levels(
-    catalog: Catalog, searched: Mask, lists: Sequence[Postings], ranking: SessionRanking
-) -> tuple[Ints, Floats, Floats] | None:
-    """Rank all items of the searched conversations that hold a word, see `SessionRanking`."""
-    table, known = catalog.rows, catalog.conversations
-    owners = table["conversation"]
-    sessions = int(searched.sum())
-    size, total = int(known["items"][searched].sum()), float(known["words"][searched].sum())
-    mean = total / size if size else 1.0
-    k1, b = ranking.saturation(mean)
-    own, share = np.zeros(catalog.count + 1), np.zeros(catalog.count + 1)
-    session = np.zeros(len(searched))
-    whole = 0.0
-    for each in lists:
-        rows, tf = each.rows, each.frequencies
-        inside = searched[owners[rows]]
-        rows, tf = rows[inside], tf[inside]
-        idf = np.log(1 + (size - len(rows) + 0.5) / (len(rows) + 0.5))
-        whole += idf
-        norm = k1 * (1 - b + b * table["words"][rows] / mean)
-        own[rows] += each.times * idf * tf * (k1 + 1) / (tf + norm)
-        share[rows] += idf
-        held = np.bincount(owners[rows], tf, len(searched))
-        many = np.count_nonzero(held)
-        idf = np.log(1 + (sessions - many + 0.5) / (many + 0.5))
-        norm = k1 * (1 - b + b * known["words"] * sessions / total)
-        session += each.times * idf * held * (k1 + 1) / (held + norm)
-    rows = np.flatnonzero(own)
-    if not len(rows):
-        return None
-    score = own[rows].copy()
-    owner = owners[rows]
-    if ranking.neighbours:
-        means = known["words"] / np.maximum(known["items"], 1)
-        f = (ranking.neighbours * ranking.reach / (ranking.reach + means))[owner]
-        before, after = table["before"], table["after"]
-        one, two = before[rows], after[rows]
-        score += f * own[one] + 0.8 * f * own[two]
-        far = np.where(one < 0, -1, before[one]), np.where(two < 0, -1, after[two])
-        score += f**2 * own[far[0]] + (0.8 * f) ** 2 * own[far[1]]
-    if ranking.prior:
-        values = session[searched]
-        low, high = float(values.min()), float(values.max())
-        scaled = (session - low) / (high - low) if high > low else np.zeros(len(session))
-        fade = ranking.tau / (ranking.tau + table["words"][rows])
-        score += ranking.prior * own.max() * scaled[owner] * fade
-    score *= catalog.factors("role", ranking.roles, rows)
-    score *= catalog.factors("type", ranking.types, rows)
-    return rows, score, np.minimum(1.0, share[rows] / whole)
-
-
-def _words(text: str) -> float:
-    """About how many words: scripts without spaces have one in every six characters, or more."""
-    return float(max(len(text.split()), len(text) // 6, 1))
+    def _evidence(self, query: ItemQuery, searched: Searched) -> Evidence:
+        return Evidence(
+            self._words,
+            self._catalog,
+            self._cache,
+            content_words(query.text),
+            searched,
+            self.ranking,
+        )
