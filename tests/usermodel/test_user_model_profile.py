@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from memsheaf.sessionsearch import Item
-from memsheaf.stack import InvalidRecord, NotFound, ProviderUnavailable, StoreCorrupt
+from memsheaf.stack import (
+    InvalidRecord,
+    NotFound,
+    ProviderTimeout,
+    ProviderUnavailable,
+    StorageFull,
+    StoreCorrupt,
+)
 from memsheaf.stack.disk import DBNAME
 from memsheaf.usermodel import Add, LineKind, LineOrigin, Operation, Profile, UserModel
 
@@ -233,12 +240,63 @@ def test_a_foreign_folder_is_refused_and_left_alone(tmp_path: Path, echo_deriver
         UserModel(tmp_path / "file", deriver=echo_deriver())
 
 
+def test_a_newer_format_is_refused(rome: UserModel, folder: Path, echo_deriver: Any) -> None:
+    rome.close()
+    with sqlite3.connect(folder / DBNAME) as raw:
+        raw.execute("UPDATE Settings SET value = 2 WHERE key = 'memsheaf_users'")
+    raw.close()
+    with pytest.raises(StoreCorrupt, match="this version"):
+        UserModel(folder, deriver=echo_deriver())
+
+
+def test_another_writer_is_waited_for_and_reading_goes_on(
+    rome: UserModel, folder: Path, say: Say, echo_deriver: Any
+) -> None:
+    raw = sqlite3.connect(folder / DBNAME, isolation_level=None)
+    with UserModel(folder, deriver=echo_deriver(), background=False, timeout=0.1) as model:
+        raw.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ProviderTimeout, match="try again"):
+            model.observe(say("I like tea", 2), user_id="mira")
+        assert texts(model) == ["I live in Rome"]
+        raw.execute("ROLLBACK")
+        assert model.observe(say("I like tea", 2), user_id="mira").accepted == 1
+    raw.close()
+
+
+def test_a_full_disk_is_told_and_changes_nothing(rome: UserModel, folder: Path, say: Say) -> None:
+    rome.observe(say("I like tea", 2), user_id="mira")
+    with rome._store.writing() as rows:
+        pages = rows._connection.execute("PRAGMA page_count").fetchone()[0]
+        rows._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StorageFull, match="nothing was changed"):
+        rome.observe([say("x" * 9_000, seq) for seq in range(3, 30)], user_id="mira")
+    assert rome.status().waiting == 1
+    with rome._store.writing() as rows:
+        rows._connection.execute("PRAGMA max_page_count = 100000")
+    assert [line.text for line in rome.refresh("mira").lines] == ["I live in Rome", "I like tea"]
+
+
+def test_bytes_that_a_reader_holds_are_erased_later(
+    rome: UserModel, folder: Path, echo_deriver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memsheaf.usermodel.rows._ERASE_SECONDS", 0.1)
+    with UserModel(folder, deriver=echo_deriver(), background=False, timeout=0.1) as model:
+        raw = sqlite3.connect(folder / DBNAME, isolation_level=None)
+        raw.execute("BEGIN")
+        raw.execute("SELECT count(*) FROM Cache").fetchone()
+        assert not model.forget("mira", "L1").erased
+        raw.execute("ROLLBACK")
+        raw.close()
+        assert texts(model) == []
+    assert b"live in Rome" not in bytes_of(folder)
+
+
 @pytest.mark.parametrize("value", [b"\x80\x04N.", "not json", '{"lines": [{}]}', "[]"])
 def test_a_damaged_row_is_an_error_and_nothing_is_unpickled(
     rome: UserModel, folder: Path, value: Any
 ) -> None:
     with sqlite3.connect(folder / DBNAME) as raw:
-        raw.execute("UPDATE Cache SET value = ? WHERE tag = 'profile'", (value,))
+        raw.execute("UPDATE Cache SET value = ? WHERE key LIKE 'profile/%'", (value,))
     raw.close()
     with pytest.raises(StoreCorrupt, match="restore a backup"):
         rome.profile("mira")

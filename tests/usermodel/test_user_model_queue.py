@@ -12,7 +12,15 @@ import pytest
 
 from memsheaf.models import ModelUnavailable
 from memsheaf.sessionsearch import Item, ItemOrigin
-from memsheaf.stack import ClosedError, ConfigError, ProviderTimeout, ScopeError, UsageError
+from memsheaf.stack import (
+    ClosedError,
+    ConfigError,
+    ProviderTimeout,
+    RegistrationError,
+    ScopeError,
+    StorageFull,
+    UsageError,
+)
 from memsheaf.usermodel import (
     Add,
     DeriverFailed,
@@ -23,7 +31,8 @@ from memsheaf.usermodel import (
     RefreshSettings,
     UserModel,
 )
-from memsheaf.usermodel.queue import Batch, RefreshQueue
+from memsheaf.usermodel.batches import Batch
+from memsheaf.usermodel.queue import RefreshQueue
 from memsheaf.usermodel.rows import RowStore
 
 Say = Callable[..., Item]
@@ -325,6 +334,52 @@ def test_a_result_that_is_no_list_is_a_failure(
     with pytest.raises(DeriverFailed, match="TypeError"):
         model.refresh("mira")
     assert model.status().waiting == 1
+
+
+def test_a_deriver_that_cannot_be_made_is_told_per_item(
+    open_model: Opens, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(name: str) -> None:
+        raise RegistrationError(f"{name} cannot be imported: no module named rulebook")
+
+    monkeypatch.setattr("memsheaf.usermodel.model.load_deriver", broken)
+    model = open_model("rules")
+    model.observe(say("one"), user_id="mira")
+    with pytest.raises(DeriverFailed, match="no module named rulebook"):
+        model.refresh("mira")
+    assert "rulebook" in str(model.status("mira").items[0].error)
+
+
+def test_an_unknown_deriver_is_refused_with_those_that_exist(folder: Path) -> None:
+    with pytest.raises(RegistrationError, match="rules"):
+        UserModel(folder, deriver="ruels")
+    assert not folder.exists()
+
+
+def test_trouble_with_the_store_is_seen_and_gets_over(
+    open_model: Opens, say: Say, echo_deriver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = open_model(echo_deriver(), background=True, max_age=0, lease=0.2, clock=time.time)
+    settle = model._queue.settle
+    failed = threading.Event()
+
+    def fail(*_: Any) -> None:
+        failed.set()
+        raise StorageFull("the disk is full")
+
+    monkeypatch.setattr(model._queue, "settle", fail)
+    model.observe(say("one"), user_id="mira")
+    assert failed.wait(20)
+    until = time.monotonic() + 20
+    while model.status().last_error != "the disk is full" and time.monotonic() < until:
+        time.sleep(0.02)
+    assert model.status().last_error == "the disk is full"
+    monkeypatch.setattr(model._queue, "settle", settle)
+    assert model.flush(20)
+    assert texts(model) == ["one"]
+    while model.status().last_error is not None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert model.status().last_error is None
 
 
 def test_depth_lets_the_deriver_question_itself(

@@ -3,6 +3,7 @@
 from .applying import apply
 from .asking import Answer
 from .async_model import AsyncUserModel
+from .batches import Handover
 from .deriver import Deriver, QuestioningDeriver, load_deriver
 from .errors import DeriverFailed, QueueFull
 from .model import Forgotten, UserModel
@@ -10,7 +11,6 @@ from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
 from .profile import Line, LineKind, LineOrigin, Profile
 from .profiles import Change
 from .provider import UserModelProvider
-from .queue import Handover
 from .said import said
 from .settings import RefreshSettings
 from .status import QueuedItem, QueueStatus

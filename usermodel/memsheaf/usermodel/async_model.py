@@ -11,11 +11,11 @@ from memsheaf.models import ChatModel
 from memsheaf.sessionsearch import Item
 
 from .asking import Answer
+from .batches import Handover
 from .model import MAX_TOKENS, Forgotten, UserModel
 from .profile import Line, LineKind, Profile
 from .profiles import Change
 from .provider import UserModelProvider
-from .queue import Handover
 from .status import QueueStatus
 
 __all__ = ["AsyncUserModel"]

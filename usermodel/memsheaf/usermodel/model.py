@@ -21,15 +21,16 @@ from memsheaf.sessionsearch import Item
 from memsheaf.stack import ClosedError, ConfigError, NotFound, Registry
 
 from .asking import Answer, answer, answer_with_model
-from .codec import Tombstone, decode_profile, line_to_json
+from .batches import Handover
+from .codec import Tombstone, line_to_json
 from .context import build_context
 from .correcting import corrected, without_statement
 from .deriver import Deriver, load_deriver
 from .desk import load_desk
 from .profile import Line, LineKind, Profile
-from .profiles import Change, delete_profile, read_changes, read_profile, write_profile
+from .profiles import Change, delete_profile, read_changes, read_profile, read_users, write_profile
 from .provider import UserModelProvider
-from .queue import Handover, RefreshQueue
+from .queue import RefreshQueue
 from .refresher import Refresher
 from .rows import RowStore
 from .settings import RefreshSettings
@@ -238,6 +239,7 @@ class UserModel:
                     tombstones = (*tombstones, tomb)
                 write_profile(rows, user, before, after, tombstones, now, BY_USER)
                 gone = len(before.lines) - len(after.lines)
+            self._store.owe_erasure(rows)
         return Forgotten(gone, items, self._store.erase())
 
     def export(self, user_id: str) -> dict[str, Any]:
@@ -269,9 +271,7 @@ class UserModel:
     def users(self) -> tuple[str, ...]:
         """Ids of the users of whom a profile is kept, in order."""
         with self._store.reading() as rows:
-            return tuple(
-                sorted(decode_profile(row.value)[0].user_id for row in rows.tagged("profile"))
-            )
+            return read_users(rows)
 
     def status(self, user_id: str | None = None, *, limit: int = 1_000) -> QueueStatus:
         """What waits, is being derived or was set aside, of one user or of all, and why."""

@@ -19,9 +19,11 @@ __all__ = [
     "differences",
     "read_changes",
     "read_profile",
+    "read_users",
     "write_profile",
 ]
 
+_USERS = "user"
 Action = Literal["added", "confirmed", "superseded", "retracted", "corrected", "forgotten"]
 
 
@@ -64,7 +66,9 @@ def write_profile(
     by: str,
 ) -> None:
     """Replace a profile; a new version also gets a row of its changes, which holds no text."""
-    rows.put(_profile_key(user), encode_profile(after, tombstones), "profile")
+    rows.put(_profile_key(user), encode_profile(after, tombstones))
+    if before.version == 0:
+        rows.put(f"user/{user}", after.user_id, _USERS)
     if after.version != before.version:
         steps = differences(before, after)
         rows.put(f"change/{user}/{after.version:012d}", to_json([at.isoformat(), by, steps]))
@@ -73,8 +77,14 @@ def write_profile(
 def delete_profile(rows: Writer, user: str) -> None:
     """Delete a profile and its history."""
     rows.delete(_profile_key(user))
+    rows.delete(f"user/{user}")
     for row in rows.under(f"change/{user}/"):
         rows.delete(row.key)
+
+
+def read_users(rows: Reader) -> tuple[str, ...]:
+    """Ids of all users who have a profile, in order."""
+    return tuple(sorted(row.value for row in rows.tagged(_USERS)))
 
 
 def read_changes(rows: Reader, user: str, profile: Profile) -> Iterator[Change]:

@@ -11,79 +11,27 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import Scope, ScopeError, UsageError
 
 from .applying import apply
+from .batches import Batch, Handover, Held, Settled, Unfinished
 from .codec import QueuedRow, Tombstone, decode_item, encode_item
 from .desk import END_OF_DUE, START_OF_DUE, Desk, due_key, due_time, load_desk, save_desk
 from .errors import QueueFull
 from .operations import Add, Operation, Rejection, Supersede
-from .profile import Profile
 from .profiles import read_profile, write_profile
 from .rows import Row, RowStore, Writer
 from .said import count_tokens, said
 from .settings import RefreshSettings
 from .similar import statement_key
 
-__all__ = ["Batch", "Handover", "Held", "RefreshQueue", "Settled", "checked_user"]
+__all__ = ["RefreshQueue"]
 
 _TICK = 0.001  # seconds; times in keys are whole milliseconds
 _ABANDONED = "the process that derived this batch ended, or the derivation hung"
-
-
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """What became of items that were handed over.
-
-    Attributes:
-        accepted: Those that wait to be derived.
-        repeated: Those that were handed over before.
-        ignored: Those that hold nothing that the user said.
-    """
-
-    accepted: int = 0
-    repeated: int = 0
-    ignored: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Items of one user that somebody derives, and the profile before them."""
-
-    user_id: str
-    user: str
-    lease: str
-    last: int
-    keys: tuple[str, ...]
-    items: tuple[Item, ...]
-    profile: Profile
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Somebody else derives a batch of the user, at least until this Unix time in seconds."""
-
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """How many items wait, and how many users have a batch that is due or being derived."""
-
-    waiting: int
-    ready: int
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The profile after a batch, and the operations that were not applied."""
-
-    profile: Profile
-    rejections: tuple[Rejection, ...]
 
 
 class RefreshQueue:
@@ -295,7 +243,7 @@ class RefreshQueue:
 
     def name_of(self, user_id: str) -> str:
         """The user's name in keys: a keyed hash, so that no id is part of another one."""
-        return self._store.digest(checked_user(user_id))
+        return self._store.digest(_checked_user(user_id))
 
     def _take(self, rows: Writer, user: str, now: float) -> Batch | None:
         desk = load_desk(rows, user)
@@ -386,7 +334,7 @@ class RefreshQueue:
         rows.put("total", str(total))
 
 
-def checked_user(user_id: str) -> str:
+def _checked_user(user_id: str) -> str:
     """A user's id, or raise.
 
     Raises:

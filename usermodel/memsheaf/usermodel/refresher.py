@@ -15,11 +15,12 @@ from memsheaf.sessionsearch import Item
 from memsheaf.stack import MemsheafError, ProviderTimeout
 from memsheaf.stack.workers import Workers
 
+from .batches import Batch
 from .deriver import Deriver, QuestioningDeriver
 from .errors import DeriverFailed
 from .operations import Operation
 from .profile import Profile
-from .queue import Batch, RefreshQueue
+from .queue import RefreshQueue
 from .settings import RefreshSettings
 
 __all__ = ["Refresher", "derive"]
@@ -65,7 +66,8 @@ class Refresher:
     ) -> None:
         self._queue, self._load, self._settings = queue, load, settings
         self._depth, self.background = depth, background
-        self.trouble: str | None = None
+        self._watching: str | None = None
+        self._settling: str | None = None
         self._reset()
         self.notice()
 
@@ -77,6 +79,11 @@ class Refresher:
         self._running: dict[str, tuple[Batch, float]] = {}
         self._watcher: threading.Thread | None = None
         self._workers = Workers("user-model", self._settings.workers)
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the background work itself, apart from any batch."""
+        return self._settling or self._watching
 
     def wake(self) -> None:
         """Look at the queue now."""
@@ -163,9 +170,9 @@ class Refresher:
             hanging = self._keep_leases()
             if self.background:
                 wait = self._hand_out()
-            self.trouble = f"{hanging} derivations hang in this process" if hanging else None
+            self._watching = f"{hanging} derivations hang in this process" if hanging else None
         except MemsheafError as error:  # shown by the status; the queue is looked at again
-            self.trouble = str(error)
+            self._watching = str(error)
         with self._changed:
             if self._running:
                 wait = min(wait, self._settings.lease / 3)
@@ -207,10 +214,11 @@ class Refresher:
         """Run a batch in the background: what failed is shown by the status."""
         try:
             self._run(batch)
+            self._settling = None
         except DeriverFailed:
             return  # the queue holds the reason
         except MemsheafError as error:
-            self.trouble = str(error)
+            self._settling = str(error)
 
     def _run(self, batch: Batch) -> None:
         """Derive and settle a batch, while its lease is kept.
@@ -221,15 +229,15 @@ class Refresher:
         self._begin(batch)
         self.wake()
         try:
-            deriver = self._load()
             try:
+                deriver = self._load()
                 operations = derive(deriver, batch.profile, batch.items, self._depth)
             except Exception as error:
                 reason = _reason(error)
                 self._queue.fail(batch, reason, outage=_is_outage(error))
                 raise DeriverFailed(
-                    f"the deriver failed, the profile is as it was, and the items are tried "
-                    f"again: {reason}"
+                    "the deriver failed, the profile is as it was, and the items are tried again: "
+                    + reason
                 ) from error
             except BaseException:  # an interrupt is no fault of the batch
                 self._queue.release([batch])

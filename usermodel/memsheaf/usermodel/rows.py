@@ -34,6 +34,7 @@ _PUT = (
     " value = excluded.value"
 )
 _ERASE_SECONDS = 2.0
+_OWED = "erasure"
 
 
 class Row(NamedTuple):
@@ -136,17 +137,27 @@ class RowStore:
             with cache.transaction():
                 yield Writer(cache._con, self._disk)
 
+    def owe_erasure(self, rows: Writer) -> None:
+        """Note, in the transaction that deletes, that its bytes are to be overwritten."""
+        rows.put(_OWED, "")
+
     def erase(self) -> bool:
-        """Overwrite what was deleted; False where a reader of another process is in the way."""
+        """Overwrite what is owed; False where a reader of another process is in the way."""
+        with self.reading() as rows:
+            if rows.get(_OWED) is None:
+                return True
         until = time.monotonic() + min(self._timeout, _ERASE_SECONDS)
-        with our_errors(f"erasing in {self.folder}"):
-            while True:
-                with self._write_lock:
-                    if self._opened().truncate():
-                        return True
-                if time.monotonic() > until:
-                    return False
-                time.sleep(0.01)
+        while not self._truncated():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+        with self.writing() as rows:
+            rows.delete(_OWED)
+        return True
+
+    def _truncated(self) -> bool:
+        with self._write_lock, our_errors(f"erasing in {self.folder}"):
+            return self._opened().truncate()
 
     def close(self) -> None:
         """Close both connections; later calls raise `ClosedError`."""
