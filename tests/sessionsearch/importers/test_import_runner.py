@@ -127,16 +127,45 @@ def test_a_rotated_file_is_read_under_its_new_name_and_adds_nothing(desk: Desk) 
     assert (again.added, again.known) == (1, 2)
 
 
-def test_other_options_read_the_file_once_more(desk: Desk) -> None:
-    thought = {
-        "type": "assistant",
-        "uuid": "1",
-        "sessionId": "s",
-        "message": {"content": [{"type": "thinking", "thinking": "hm"}]},
-    }
-    desk.file("a.jsonl", [thought])
-    assert desk.run(include_thinking=False).added == 0
+THOUGHTS: dict[str, list[object]] = {
+    "claude-code": [
+        {
+            "type": "assistant",
+            "uuid": "1",
+            "sessionId": "s",
+            "message": {
+                "content": [
+                    {"type": "thinking", "thinking": "hm"},
+                    {"type": "text", "text": "Yes."},
+                ]
+            },
+        },
+    ],
+    "codex": [
+        {"type": "session_meta", "payload": {"id": "s"}},
+        {"type": "event_msg", "payload": {"type": "agent_reasoning", "text": "hm"}},
+        {"type": "event_msg", "payload": {"type": "agent_message", "message": "Yes."}},
+    ],
+    "gemini-cli": [
+        {"sessionId": "s", "projectHash": "p"},
+        {"type": "gemini", "content": "Yes.", "thoughts": [{"description": "hm"}]},
+    ],
+    "hermes": [
+        {
+            "session_id": "s",
+            "platform": "cli",
+            "messages": [{"role": "assistant", "content": "Yes.", "reasoning": "hm"}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("format", THOUGHTS)
+def test_other_options_read_the_file_once_more_and_double_nothing(desk: Desk, format: str) -> None:
+    desk.file("a.jsonl", THOUGHTS[format])
+    assert desk.run(include_thinking=False).added == 1
     assert desk.run().added == 1
+    assert sorted(item.text for item in desk.everything()) == ["Yes.", "hm"]
 
 
 @pytest.mark.parametrize("how", ["delete", "erase"])

@@ -213,8 +213,10 @@ class ClaudeLines:
             yield from self._spoken(line, texts)
             if kind in ("thinking", "redacted_thinking"):
                 words = as_text(block.get("thinking"))
-                if words.strip() and self._thinking:
-                    yield line.item(type="reasoning", role="assistant", text=words, response=True)
+                if words.strip():
+                    item = line.item(type="reasoning", role="assistant", text=words, response=True)
+                    if self._thinking:  # made in any case: the keys of the others stay the same
+                        yield item
             elif isinstance(kind, str) and kind.endswith("tool_use"):
                 yield self._call(line, block)
             elif isinstance(kind, str) and kind.endswith("tool_result"):

@@ -169,8 +169,10 @@ class CodexLines:
 
     def _thought(self, texts: list[str], kind: str) -> Iterator[Event]:
         for text in texts:
-            if text.strip() and self._thinking and not self._echo("reasoning", text, kind):
-                yield self._item("reasoning", "assistant", ItemOrigin.AGENT, text)
+            if text.strip() and not self._echo("reasoning", text, kind):
+                item = self._item("reasoning", "assistant", ItemOrigin.AGENT, text)
+                if self._thinking:  # made in any case: the keys of the others stay the same
+                    yield item
 
     def _call(self, kind: str, payload: Mapping[str, Any]) -> Event:
         name = label(payload.get("name")) or kind.removesuffix("_call")

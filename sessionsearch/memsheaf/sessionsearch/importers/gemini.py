@@ -133,8 +133,10 @@ class _Messages:
         for number, thought in enumerate(_listed(message.get("thoughts"))):
             words = [as_text(thought.get(name)) for name in ("subject", "description")]
             text = "\n".join(filter(None, words))
-            if text.strip() and self._thinking:
-                yield self._item(line, message, f"thought{number}", "reasoning", text, at=thought)
+            if text.strip():
+                item = self._item(line, message, f"thought{number}", "reasoning", text, at=thought)
+                if self._thinking:  # made in any case: the keys of the others stay the same
+                    yield item
         text = content_text(message.get("content"))
         if text.strip():
             yield self._item(line, message, "text", "message", text)
