@@ -134,13 +134,13 @@ class _Text:
         self._provider, self._lines = provider, text.split("\n")
         # Quotes around each line are as long as the \n that joins it to the next: sizes add up.
         frame = _quote({"context": provider, "cut": True, "text": ""}).removesuffix('""}')
-        first = used = sizes.cost(frame + "}\n")
+        first = used = mark = sizes.cost(frame + "}\n")
         self.costs: list[float] = []
         for line in self._lines:
             self.costs.append(sizes.cost(_quote(line)) + first)
             used += self.costs[-1]
             first = 0
-            if used > 2 * room:  # no cut could hold this line
+            if used > room + mark:  # neither a cut nor the whole could hold this line
                 return
         before = math.fsum(self.costs[:-1])
         self.costs[-1] = sizes.cost(_quote({"context": provider, "text": text}) + "\n") - before

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +49,7 @@ _OF = " owner = :owner AND (:conversation IS NULL OR conversation = :conversatio
 _ERASE_HELD = "DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE" + _OF + ")"
 _ERASE_SENT = "DELETE FROM sent WHERE" + _OF
 _KEPT = 0.9  # of a full table, so that old rows go rarely
+_CONVERSATIONS = 64  # that were asked last and are kept at hand
 _PAUSE = 0.005  # seconds between two tries where SQLite itself does not wait
 
 
@@ -105,6 +106,8 @@ class BlockLedger:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
+        self._recent: dict[tuple[str, str], dict[str, Sent]] = {}
+        self._version = -1
         with self._using():
             pass  # what is wrong with the file is said at once
         watch_forks(self)
@@ -144,34 +147,31 @@ class BlockLedger:
             What counts for the turn: what was kept first, if it was kept before.
         """
         owner = _owner(scope)
-        with self._writing() as connection:
-            row = connection.execute(
-                "SELECT block_id, text FROM sent WHERE owner = ? AND conversation = ? AND turn = ?",
-                (owner, conversation, turn),
-            ).fetchone()
-            if row is not None:
-                return Sent(*row)
-            number = connection.execute(
-                "INSERT INTO sent (owner, conversation, turn, block_id, text)"
-                " VALUES (?, ?, ?, ?, ?)",
-                (owner, conversation, turn, block_id, text),
-            ).lastrowid
-            connection.executemany(
-                "INSERT OR IGNORE INTO held VALUES (?, ?)", [(r, number) for r in records]
-            )
-            if block_id:
-                _issue(connection, block_id)
-            self._bound(connection)
-        return Sent(block_id, text)
+        with self._lock:
+            made = self._keep(owner, conversation, turn, Sent(block_id, text), records)
+            if (known := self._recent.get((owner, conversation))) is not None:
+                known[turn] = made
+        return made
 
-    def sent(self, scope: Scope, conversation: str) -> dict[str, Sent]:
+    def sent(self, scope: Scope, conversation: str) -> Mapping[str, Sent]:
         """What each turn of a conversation was sent; another scope's conversation is empty."""
+        owner = _owner(scope)
         with self._using() as connection:
-            rows = connection.execute(
-                "SELECT turn, block_id, text FROM sent WHERE owner = ? AND conversation = ?",
-                (_owner(scope), conversation),
-            )
-            return {turn: Sent(block_id, text) for turn, block_id, text in rows}
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            if version != self._version:  # another process, or object, has written
+                self._recent.clear()
+                self._version = version
+            known = self._recent.pop((owner, conversation), None)
+            if known is None:
+                rows = connection.execute(
+                    "SELECT turn, block_id, text FROM sent WHERE owner = ? AND conversation = ?",
+                    (owner, conversation),
+                )
+                known = {turn: Sent(block_id, text) for turn, block_id, text in rows}
+            self._recent[owner, conversation] = known  # the latest last
+            if len(self._recent) > _CONVERSATIONS:
+                del self._recent[next(iter(self._recent))]
+            return dict(known)
 
     def erase(self, scope: Scope, conversation: str | None = None) -> int:
         """Delete the blocks of a scope, or of one conversation in it; the ids stay known.
@@ -191,6 +191,7 @@ class BlockLedger:
                     values = {"owner": owner, "conversation": conversation}
                     connection.execute(_ERASE_HELD, values)
                     count += connection.execute(_ERASE_SENT, values).rowcount
+            self._recent.clear()
         self._overwrite()
         return count
 
@@ -209,6 +210,7 @@ class BlockLedger:
                     (record_id,),
                 ).rowcount
                 connection.execute("DELETE FROM held WHERE record_id = ?", (record_id,))
+            self._recent.clear()
         if count:
             self._overwrite()
         return count
@@ -257,10 +259,35 @@ class BlockLedger:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _bound(self, connection: sqlite3.Connection) -> None:
-        """Delete the oldest rows of a full table."""
+    def _keep(
+        self, owner: str, conversation: str, turn: str, made: Sent, records: Sequence[str]
+    ) -> Sent:
+        with self._writing() as connection:
+            row = connection.execute(
+                "SELECT block_id, text FROM sent WHERE owner = ? AND conversation = ? AND turn = ?",
+                (owner, conversation, turn),
+            ).fetchone()
+            if row is not None:
+                return Sent(*row)
+            number = connection.execute(
+                "INSERT INTO sent (owner, conversation, turn, block_id, text)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (owner, conversation, turn, *made),
+            ).lastrowid
+            connection.executemany(
+                "INSERT OR IGNORE INTO held VALUES (?, ?)", [(r, number) for r in records]
+            )
+            if made.block_id:
+                _issue(connection, made.block_id)
+            if self._bound(connection):
+                self._recent.clear()
+        return made
+
+    def _bound(self, connection: sqlite3.Connection) -> bool:
+        """Delete the oldest rows of a full table; True where turns were deleted."""
         first, last = connection.execute("SELECT min(number), max(number) FROM sent").fetchone()
-        if first is not None and last - first >= self._turns:
+        full = first is not None and last - first >= self._turns
+        if full:
             oldest = (last - max(1, int(self._turns * _KEPT)),)
             connection.execute("DELETE FROM held WHERE number <= ?", oldest)
             connection.execute("DELETE FROM sent WHERE number <= ?", oldest)
@@ -268,6 +295,7 @@ class BlockLedger:
         if first is not None and last - first >= self._ids:
             oldest = (last - max(1, int(self._ids * _KEPT)),)
             connection.execute("DELETE FROM issued WHERE number <= ?", oldest)
+        return full
 
     def _overwrite(self) -> None:
         """Empty the write-ahead log, which holds deleted text; another reader may delay it."""
@@ -278,6 +306,8 @@ class BlockLedger:
         if self._connection is not None:
             self._finalizer()
             self._connection = None
+            self._recent.clear()
+            self._version = -1
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is not None:

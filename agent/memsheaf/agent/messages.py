@@ -9,6 +9,7 @@ __all__ = ["after_system", "is_own", "last_own", "role_of", "texts", "with_block
 
 _TEXT_PARTS = ("text", "input_text")
 _TOOL_RESULTS = ("tool_result", "tool-result")
+_MAPPINGS = (dict, Mapping)  # the common one first, the other check is slow
 _SYSTEM_ROLES = ("system", "developer")
 
 
@@ -45,7 +46,7 @@ def with_block(message: Mapping[str, Any], block: str) -> dict[str, Any]:
     content = message["content"]
     if isinstance(content, str):
         return {**message, "content": f"{content}\n\n{block}"}
-    kinds = {part.get("type") for part in content if isinstance(part, Mapping)}
+    kinds = {part.get("type") for part in content if isinstance(part, _MAPPINGS)}
     kind = "input_text" if any(str(k).startswith("input_") for k in kinds) else "text"
     return {**message, "content": [*content, {"type": kind, "text": block}]}
 
@@ -61,11 +62,11 @@ def after_system(messages: Sequence[Any]) -> tuple[int, str]:
 
 def role_of(message: object) -> object:
     """The role of a message; None where it is no mapping or has none."""
-    return message.get("role") if isinstance(message, Mapping) else None
+    return message.get("role") if isinstance(message, _MAPPINGS) else None
 
 
 def _parts(message: object) -> Sequence[object]:
-    content = message.get("content") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, _MAPPINGS) else None
     if isinstance(content, str):
         return (content,)
     return content if isinstance(content, list | tuple) else ()
@@ -75,7 +76,7 @@ def _text(part: object) -> str | None:
     """The text of a part; None where it is something else."""
     if isinstance(part, str):
         return part
-    if isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS:
+    if isinstance(part, _MAPPINGS) and part.get("type") in _TEXT_PARTS:
         text = part.get("text")
         return text if isinstance(text, str) else ""
     return None
@@ -85,5 +86,5 @@ def _is_own(part: object) -> bool:
     text = _text(part)
     if text is not None:
         return bool(text.strip())
-    kind = part.get("type") if isinstance(part, Mapping) else None
+    kind = part.get("type") if isinstance(part, _MAPPINGS) else None
     return isinstance(kind, str) and kind not in _TOOL_RESULTS

@@ -47,15 +47,14 @@ def estimate_tokens(text: str) -> int:
     7
     """
     words = _words(text)
-    ascii_only = text.isascii()
-    letters = sum(map(len, words))
-    marked = 0 if ascii_only else len(_accented(text))
-    foreign = sum(word.lower() in _NOT_ENGLISH for word in words)
-    if words and (marked * 100 >= letters or foreign * 20 >= len(words)):
+    foreign = sum(map(_NOT_ENGLISH.__contains__, text.lower().split()))
+    plain = text.isascii()
+    accents = 0 if plain else len(_accented(text))
+    if words and (foreign * 20 >= len(words) or accents * 100 >= sum(map(len, words))):
         words = _pieces(text)
     tokens = len(words) + 1.5 * len(_digits(text)) + 0.7 * len(_signs(text))
     tokens += 1.25 * len(_breaks(text))
-    if not ascii_only:
+    if not plain:
         tokens += 0.8 * len(_han(text)) + 0.8 * len(_hangul(text)) + len(_others(text))
     return math.ceil(tokens)
 

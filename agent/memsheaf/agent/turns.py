@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter, deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from memsheaf.stack import Scope
@@ -36,14 +35,15 @@ def turn_keys(messages: Sequence[Any], issued: Container[str]) -> dict[int, str]
         The key of each such message's place.
     """
     keys: dict[int, str] = {}
-    recent: deque[list[str]] = deque(maxlen=_REMEMBERED)
+    recent: deque[bytes] = deque(maxlen=_REMEMBERED)
     seen: Counter[str] = Counter()
     for place, message in enumerate(messages):
         if is_own(message):
-            found = [strip_blocks(text, issued) for text in texts(message)]
-            recent.append([text for text in found if text])
-            words = json.dumps(list(recent), ensure_ascii=True).encode()
-            key = hashlib.blake2b(words, digest_size=_SIZE).hexdigest()
+            stripped = [strip_blocks(text, issued) for text in texts(message)]
+            words = "".join(f"{len(text)}:{text}" for text in stripped if text)
+            encoded = words.encode("utf-8", "surrogatepass")
+            recent.append(hashlib.blake2b(encoded, digest_size=_SIZE).digest())
+            key = hashlib.blake2b(b"".join(recent), digest_size=_SIZE).hexdigest()
             seen[key] += 1
             keys[place] = f"{key}-{seen[key]}"
     return keys
@@ -69,7 +69,7 @@ class Turns:
         self._messages, self._ledger, self._scope = messages, ledger, scope
         self._conversation = conversation
         self._keys: dict[int, str] = {}
-        self._sent: dict[str, Sent] = {}
+        self._sent: Mapping[str, Sent] = {}
         if ledger is not None and conversation is not None:
             self._keys = turn_keys(messages, ledger)
             self._sent = ledger.sent(scope, conversation)
