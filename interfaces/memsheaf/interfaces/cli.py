@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 
 import click
 
@@ -25,6 +24,7 @@ COMMANDS = {
     "forget": ("memories", "Delete a memory everywhere, and look again."),
     "export": ("transfer", "Write memories as JSON lines."),
     "import": ("transfer", "Read memories from JSON lines."),
+    "sessions": ("sessions", "Import, search and read past conversations."),
     "providers": ("inspect", "List providers and plugins with their health."),
     "doctor": ("inspect", "Try every provider, and say what to do."),
     "config": ("inspect", "Show the effective configuration with origins."),
@@ -52,6 +52,8 @@ class _LazyGroup(click.Group):
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version  # slower than a search
+
         try:
             click.echo(f"memsheaf {version('memsheaf')}")
         except PackageNotFoundError:

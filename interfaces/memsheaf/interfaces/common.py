@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memsheaf.stack import MemoryRecord, Outcome, Scope
-from memsheaf.stack.config import load_config
+from memsheaf.stack import Scope
 
 from .terminal import safe, say
 
 if TYPE_CHECKING:
-    from memsheaf.stack import MemoryStack
+    from memsheaf.stack import MemoryRecord, MemoryStack, Outcome
 
 __all__ = [
     "FAILED",
@@ -29,6 +28,8 @@ __all__ = [
     "opened",
     "outcome_json",
     "record_json",
+    "refuse_if",
+    "scope_of",
     "scope_options",
     "show_outcomes",
 ]
@@ -87,20 +88,42 @@ def opened(
         "session_id": session_id,
         "namespace": namespace,
     }
-    if everyone and any(given.values()):
-        raise click.UsageError("--everyone cannot be narrowed; leave out the other scope options")
+    # What needs pydantic is imported here: options and help do not need it.
+    from memsheaf.stack.config import load_config
+
     config = load_config()
-    if config.disabled:
-        raise click.ClickException("MEMSHEAF_DISABLED is set; unset it to use the memory")
-    base = config.scope or Scope(user_id=_login())
-    fields: dict[str, str] = {str(name): value for name, value in base.set_fields().items()}
-    fields.update({name: value for name, value in given.items() if value is not None})
-    scope = Scope.EVERYONE if everyone else Scope(**fields)
-    # Setting up and looking at a configuration needs no stack, so it is imported here.
+    refuse_if(config.disabled)
+    scope = scope_of(config.scope, everyone=everyone, **given)
     from memsheaf.stack import MemoryStack
 
     with MemoryStack.from_config() as stack:
         yield Opened(stack, scope)
+
+
+def scope_of(configured: Scope | None, *, everyone: bool = False, **given: str | None) -> Scope:
+    """The scope of a call: the configured one, or the login name, with the fields that are given.
+
+    Args:
+        configured: That of the configuration.
+        everyone: Whether all owners are meant.
+        given: Fields by name; None where an option is not there, an empty text leaves one out.
+    """
+    if everyone:
+        if any(given.values()):
+            raise click.UsageError(
+                "--everyone cannot be narrowed; leave out the other scope options"
+            )
+        return Scope.EVERYONE
+    base = configured or Scope(user_id=_login())
+    fields: dict[str, str] = {str(name): value for name, value in base.set_fields().items()}
+    fields.update({name: value for name, value in given.items() if value is not None})
+    return Scope(**fields)
+
+
+def refuse_if(disabled: bool) -> None:
+    """End the command where everything is turned off."""
+    if disabled:
+        raise click.ClickException("MEMSHEAF_DISABLED is set; unset it to use the memory")
 
 
 def _login() -> str:

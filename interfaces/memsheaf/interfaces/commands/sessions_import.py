@@ -1,0 +1,248 @@
+"""sessions import, discover and watch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memsheaf.interfaces.common import FAILED, NOTHING, OK, json_option, scope_options
+from memsheaf.interfaces.place import Place, opened_sessions
+from memsheaf.interfaces.terminal import safe, say, say_json, table
+from memsheaf.sessionsearch import SessionSearch
+from memsheaf.sessionsearch.importers import (
+    FileReport,
+    ImportOptions,
+    ImportSummary,
+    Progress,
+    discover,
+    follow,
+    import_paths,
+)
+
+__all__ = ["COMMANDS"]
+
+_SHOWN = 20  # problems
+Command = Callable[..., Any]
+
+
+def _reading_options(function: Command) -> Command:
+    options = (
+        click.option("--format", "format_", metavar="NAME", help="The format; told by content."),
+        click.option("--all-branches", is_flag=True, help="Also edited prompts, other answers."),
+        click.option("--no-thinking", is_flag=True, help="Leave a model's reasoning out."),
+        click.option("--found", is_flag=True, help="What `discover` finds."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="PATH…")
+@_reading_options
+@scope_options(everyone=False)
+@json_option
+def import_(
+    paths: tuple[Path, ...],
+    found: bool,
+    format_: str | None,
+    all_branches: bool,
+    no_thinking: bool,
+    as_json: bool,
+    **owner: Any,
+) -> int:
+    """Import transcripts from files and folders; their content tells the format.
+
+    Doing it again adds only what is new. What was forgotten stays forgotten.
+    """
+    wanted = _wanted(paths, found)
+    with opened_sessions(make=True, **owner) as kept:
+        search = _search(kept)
+        with _bar(as_json) as progress:
+            summary = import_paths(
+                wanted,
+                search.log,
+                kept.scope,
+                options=_options(all_branches, no_thinking),
+                format=format_,
+                progress=progress,
+            )
+        search.catch_up()
+        if as_json:
+            say_json({**summary.to_dict(), "folder": str(kept.folder)})
+        else:
+            _tell(summary, kept)
+    if summary.warnings:
+        return FAILED
+    return OK if summary.count("imported") or summary.count("unchanged") else NOTHING
+
+
+@click.command()
+@json_option
+def discover_(as_json: bool) -> int:
+    """Find the folders where known programs keep transcripts on this machine."""
+    places = discover()
+    if as_json:
+        rows = [
+            {"format": p.format, "path": str(p.path), "files": p.files, "bytes": p.bytes}
+            for p in places
+        ]
+        say_json({"found": rows})
+    elif places:
+        table(
+            [
+                {"format": p.format, "files": p.files, "size": _size(p.bytes), "path": p.path}
+                for p in places
+            ]
+        )
+        say("import them with: memsheaf sessions import --found", dim=True)
+    else:
+        say("nothing found; `memsheaf sessions import PATH` takes files from anywhere")
+    return OK if places else NOTHING
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="PATH…")
+@_reading_options
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@scope_options(everyone=False)
+@json_option
+def watch(
+    paths: tuple[Path, ...],
+    found: bool,
+    format_: str | None,
+    all_branches: bool,
+    no_thinking: bool,
+    interval: float,
+    as_json: bool,
+    **owner: Any,
+) -> int:
+    """Import, and go on as files grow and appear, until it is interrupted."""
+    wanted = _wanted(paths, found)
+    with opened_sessions(make=True, **owner) as kept:
+        search = _search(kept)
+        looks = follow(
+            wanted,
+            search.log,
+            kept.scope,
+            options=_options(all_branches, no_thinking),
+            format=format_,
+            interval=interval,
+        )
+        try:
+            for summary in looks:
+                search.catch_up()
+                if as_json:
+                    say_json(summary.to_dict())
+                else:
+                    _tell(summary, kept)
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            looks.close()  # type: ignore[attr-defined]
+    return OK
+
+
+def _wanted(paths: tuple[Path, ...], found: bool) -> list[Path]:
+    if found == bool(paths):
+        raise click.UsageError("give paths, or --found for what `sessions discover` finds")
+    if not found:
+        return list(paths)
+    places = [place.path for place in discover()]
+    if not places:
+        raise click.UsageError("no known program left transcripts here; give paths")
+    return places
+
+
+def _options(all_branches: bool, no_thinking: bool) -> ImportOptions:
+    branches = ImportOptions(branches="all") if all_branches else ImportOptions()
+    return ImportOptions(branches.branches, include_thinking=not no_thinking)
+
+
+def _search(kept: Place) -> SessionSearch:
+    assert kept.search is not None  # it was made
+    return kept.search
+
+
+@contextmanager
+def _bar(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar of bytes on a terminal's standard error."""
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(
+        length=1, label="importing", file=sys.stderr, item_show_func=_file_name
+    ) as bar:
+
+        def progress(now: Progress) -> None:
+            bar.length = max(now.total_bytes, 1)
+            bar.update(now.bytes - bar.pos, now.path)
+
+        yield progress
+
+
+def _file_name(path: object) -> str | None:
+    return None if path is None else safe(Path(str(path)).name[:40])
+
+
+def _tell(summary: ImportSummary, kept: Place) -> None:
+    read = [file for file in summary.files if file.status == "imported"]
+    say(
+        f"added {summary.added:,} items from {len(read)} files of {_size(summary.bytes)} in "
+        f"{summary.seconds:.1f} s  ({safe(str(kept.scope))})"
+    )
+    facts = [f"{name} {count}" for name, count in sorted(summary.formats().items())]
+    for count, text in (
+        (summary.known, "items known already"),
+        (summary.count("unchanged"), "files unchanged"),
+        (summary.count("unknown"), "files of no known format"),
+        (summary.refused, "items of forgotten conversations left out"),
+    ):
+        if count:
+            facts.append(f"{count:,} {text}")
+    if facts:
+        say(f"  {safe(', '.join(facts))}", dim=True)
+    say(f"  kept in {safe(str(kept.folder))}", dim=True)
+    for broken in summary.broken:
+        say(f"  ! {safe(broken)}", error=True)
+    _tell_problems(summary.files)
+
+
+def _tell_problems(files: tuple[FileReport, ...]) -> None:
+    told = 0
+    for file in files:
+        for problem in file.problems:
+            if told == _SHOWN:
+                break
+            told += 1
+            place = file.path if problem.line is None else f"{file.path}:{problem.line}"
+            say(f"  ! {safe(place)}: {safe(problem.reason)}", error=True)
+    total = sum(file.problem_count for file in files)
+    if total > told:
+        say(f"  ! and {total - told:,} more; --json tells them", error=True)
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+COMMANDS: dict[str, click.Command] = {
+    "import": import_,
+    "discover": discover_,
+    "watch": watch,
+}

@@ -1,0 +1,161 @@
+"""sessions forget, export and stats."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from memsheaf.interfaces.common import NOTHING, OK, json_option, scope_options
+from memsheaf.interfaces.place import Place, opened_sessions
+from memsheaf.interfaces.session_text import conversation_json, item_json, moment
+from memsheaf.interfaces.terminal import safe, say, say_json
+from memsheaf.sessionsearch import Conversation, SessionSearch
+from memsheaf.stack import NotFound
+
+__all__ = ["COMMANDS"]
+
+_PAGE = 1000  # items
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@scope_options(everyone=False)
+@json_option
+def forget(id_: str, as_json: bool, **owner: Any) -> int:
+    """Erase a conversation, or one item, for good; no later import brings it back."""
+    with opened_sessions(**owner) as kept:
+        gone = kept.search is not None and _erase(kept.search, id_, kept)
+        if as_json:
+            say_json({"id": id_, "forgotten": gone})
+        elif gone:
+            say(f"forgotten {safe(id_)}")
+        else:
+            say(f"no such conversation or item  ({safe(str(kept.scope))})")
+    return OK if gone else NOTHING
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[CONVERSATION]…")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The file.")
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@scope_options(everyone=True)
+@json_option
+def export(
+    ids: tuple[str, ...], output: Path | None, force: bool, as_json: bool, **owner: Any
+) -> int:
+    """Write conversations as JSON lines, all or those named, to standard output or a file.
+
+    A line with `conversation` stands before the lines with its `item`s.
+    """
+    if as_json and output is None:
+        raise click.UsageError("--json tells about a file; give --output")
+    with opened_sessions(**owner) as kept:
+        found = _chosen(kept, ids)
+        if not found:
+            say(f"nothing found  ({safe(str(kept.scope))})", error=True)
+            return NOTHING
+        stream = sys.stdout.buffer if output is None else _create(output, force)
+        items = 0
+        try:
+            for line in _lines(kept, found):
+                stream.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
+                items += "item" in line
+            stream.flush()
+        finally:
+            if output is not None:
+                stream.close()
+    if as_json:
+        say_json({"conversations": len(found), "items": items, "file": str(output)})
+    else:
+        say(f"exported {len(found)} conversations, {items} items", error=output is None)
+    return OK
+
+
+@click.command()
+@scope_options(everyone=True)
+@json_option
+def stats(as_json: bool, **owner: Any) -> int:
+    """Tell how much is kept, of which formats and projects, since when, and where."""
+    with opened_sessions(**owner) as kept:
+        found = _chosen(kept, ())
+        told = _stats(kept, found)
+    if as_json:
+        say_json(told)
+    else:
+        say(f"{told['conversations']:,} conversations, {told['items']:,} items", bold=True)
+        if found:
+            first, last = min(c.created_at for c in found), max(c.updated_at for c in found)
+            say(f"from {moment(first)} to {moment(last)}")
+        for name in ("formats", "projects"):
+            for value, count in told[name].items():
+                say(f"  {count:6,}  {safe(value)}")
+        say(f"{told['bytes'] / 1e6:,.1f} MB in {safe(told['folder'])}", dim=True)
+    return OK if found else NOTHING
+
+
+def _erase(search: SessionSearch, id_: str, kept: Place) -> bool:
+    """Erase it from the log, and from the index, whose files hold its words too."""
+    try:
+        item = search.log.item(id_, kept.scope)
+    except NotFound:
+        gone = search.log.erase(id_, kept.scope)
+    else:
+        gone = search.log.erase(item.conversation, kept.scope, item.seq)
+    search.catch_up()
+    return gone
+
+
+def _chosen(kept: Place, ids: tuple[str, ...]) -> list[Conversation]:
+    if kept.search is None:
+        return []
+    if ids:
+        return [kept.search.log.conversation(name, kept.scope) for name in ids]
+    return kept.search.log.conversations(kept.scope, limit=None, order="asc")
+
+
+def _lines(kept: Place, found: list[Conversation]) -> Iterator[dict[str, Any]]:
+    assert kept.search is not None  # something was found in it
+    for conversation in found:
+        yield {"conversation": conversation_json(conversation)}
+        after = -1
+        while page := kept.search.read(conversation.id, scope=kept.scope, after=after, limit=_PAGE):
+            for item in page:
+                yield {"item": item_json(item)}
+            after = page[-1].seq
+
+
+def _stats(kept: Place, found: list[Conversation]) -> dict[str, Any]:
+    def counted(name: str, most: int | None = None) -> dict[str, int]:
+        values = (str(each.metadata.get(name) or "") for each in found)
+        return dict(Counter(filter(None, values)).most_common(most))
+
+    files = [path for path in kept.folder.rglob("*") if path.is_file()]
+    return {
+        "conversations": len(found),
+        "items": sum(each.item_count for each in found),
+        "formats": counted("format"),
+        "projects": counted("project", 10),
+        "folder": str(kept.folder),
+        "bytes": sum(path.stat().st_size for path in files),
+        "scope": kept.scope.set_fields(),
+    }
+
+
+def _create(path: Path, force: bool) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        return os.fdopen(os.open(path, flags, 0o600), "wb")
+    except FileExistsError as error:
+        raise click.UsageError(f"{path} exists; --force overwrites it") from error
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from error
+
+
+COMMANDS: dict[str, click.Command] = {"forget": forget, "export": export, "stats": stats}

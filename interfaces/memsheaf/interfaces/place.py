@@ -1,0 +1,115 @@
+"""Where past conversations lie, and whose they are; light where nothing is configured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memsheaf.stack import ProviderUnavailable, Scope
+from memsheaf.stack.config_sources import (
+    DATA_FOLDER,
+    FILE_NAME,
+    find_workspace,
+    is_mine,
+    user_config_folder,
+    user_data_folder,
+)
+
+from .common import refuse_if, scope_of
+
+if TYPE_CHECKING:
+    from memsheaf.sessionsearch import SessionSearch
+
+__all__ = ["Place", "opened_sessions", "place"]
+
+_FOLDER = "sessions"
+_LOG = "sessions.db"
+_SETTINGS = ("MEMSHEAF_STACK_", "MEMSHEAF_SCOPE_", "MEMSHEAF_DISABLED")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the sessions of a call lie.
+
+    Attributes:
+        folder: Of log and index.
+        scope: Whose conversations are meant.
+        search: The opened sessions; None where there are none yet.
+    """
+
+    folder: Path
+    scope: Scope
+    search: SessionSearch | None = None
+
+
+@contextmanager
+def opened_sessions(*, make: bool = False, **owner: str | bool | None) -> Iterator[Place]:
+    """Open the sessions of a call.
+
+    Args:
+        make: Make the folder where there is none.
+        owner: The scope options.
+    """
+    found = place(**owner)
+    if not make and not (found.folder / _LOG).exists():
+        yield found
+        return
+    _prepare(found.folder)
+    from memsheaf.sessionsearch import open_sessions
+
+    with open_sessions(found.folder) as search:
+        yield Place(found.folder, found.scope, search)
+
+
+def place(*, everyone: bool | str | None = False, **given: str | bool | None) -> Place:
+    """Where sessions lie: beside the memories, in a folder of their own.
+
+    The whole configuration is read only where there is one, because reading it takes longer
+    than a search.
+    """
+    fields = {name: None if value is None else str(value) for name, value in given.items()}
+    data, configured = _unconfigured() or _configured()
+    scope = scope_of(configured, everyone=bool(everyone), **fields)
+    return Place(data / _FOLDER, scope)
+
+
+def _unconfigured() -> tuple[Path, None] | None:
+    """The data folder where no file and no variable says anything; None where one does."""
+    if any(name.startswith(_SETTINGS) for name in os.environ):
+        return None
+    if (user_config_folder(os.environ) / FILE_NAME).exists():
+        return None
+    found = find_workspace(Path.cwd())
+    if found is None:
+        return user_data_folder(os.environ), None
+    folder = found[0] / DATA_FOLDER
+    if found[1] is not None or folder.is_symlink() or not is_mine(folder):
+        return None
+    return folder, None
+
+
+def _configured() -> tuple[Path, Scope | None]:
+    from memsheaf.stack.config import load_config
+
+    config = load_config()
+    refuse_if(config.disabled)
+    return config.data, config.scope
+
+
+def _prepare(folder: Path) -> None:
+    """Make the data folder private, and refuse one that leads elsewhere."""
+    data = folder.parent
+    if folder.is_symlink() and not folder.resolve().is_relative_to(data.resolve()):
+        raise ProviderUnavailable(f"{folder} is a link out of {data}; remove the link")
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        ignore = data / ".gitignore"
+        if data.name == DATA_FOLDER and not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise ProviderUnavailable(f"{folder} cannot be made: {error.strerror}") from error
