@@ -117,7 +117,7 @@ def test_any_flipped_bit_is_refused(tmp_path: Path, kind: str) -> None:
     file = next(tmp_path.glob(kind))
     data = file.read_bytes()
     BM25Index.load(tmp_path, analyzer="plain").verify()
-    for at in range(len(data)):
+    for at in {*range(64), *range(0, len(data), 5)}:
         file.write_bytes(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
         with pytest.raises(SnapshotError):
             BM25Index.load(tmp_path, analyzer="plain").verify()

@@ -21,7 +21,7 @@ def test_what_two_lists_share(mine: list[str], theirs: list[str]) -> None:
 @settings(max_examples=50, deadline=None)
 def test_strings_are_found_at_all_their_places(texts: list[str]) -> None:
     packed = Strings.pack(texts)
-    assert [packed[n] for n in range(len(packed))] == texts
+    assert [packed[n] for n in range(len(packed))] == texts == packed.texts()
     for text in texts:
         assert sorted(packed.find(text)) == [n for n, own in enumerate(texts) if own == text]
     assert packed.find("absent from all") == []

@@ -2,19 +2,18 @@
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from .analysis import Analyzer, get_analyzer
 from .batch import Batch, analyze
 from .documents import Document, IndexHit, Partition, fill
 from .head import DOCUMENTS, LIMIT
 from .matches import Matches
-from .search import Model, Query, exact, top
+from .queries import Prepared, prepare
+from .search import exact, top
 from .segment import build
 from .sources import Source
 from .storage import read, write
@@ -24,7 +23,6 @@ Allow = Collection[str] | Callable[[str], bool]
 _CHUNK = 20_000
 _FAN_IN = 64
 """Segments of a bulk before they are merged."""
-_VARIANTS = 64
 
 
 class BM25Index:
@@ -167,7 +165,7 @@ class BM25Index:
             allow: ids that may be returned, or a test on an id; statistics are not changed by it.
             k1: instead of the index's own.
             b: instead of the index's own.
-            fuzzy: let a word that no document has stand for similar ones.
+            fuzzy: let a word of which no document has any part stand for similar ones.
             prefix: let words also stand for longer ones that begin with them.
             phrase: largest share that a document gains for holding the query's words in sequence.
         """
@@ -235,55 +233,13 @@ class BM25Index:
         b: float | None,
         fuzzy: bool,
         prefix: bool,
-    ) -> tuple[list[Source], Query, Model, npt.NDArray[np.int32]]:
+    ) -> Prepared:
         """Take a snapshot and turn the text into numbered terms with their statistics."""
         k1, b = self.k1 if k1 is None else k1, self.b if b is None else b
         if k1 < 0 or not 0 <= b <= 1:
             raise ValueError(f"k1 must be 0 or more and b within [0, 1], not {k1} and {b}")
         wanted = fill(where or (), self.partition_fields)
-        expand, vocabulary = self.analyzer.expand, self._store.vocabulary
-        words = list(chain.from_iterable(map(expand, self.analyzer.tokenize(text))))
-        asked = sorted(Counter(words).items())
-        known = {word: vocabulary.find(word) for word, _ in asked}
-        near = self._store.neighbours() if (fuzzy or prefix) and asked else None
-        lacking: set[str] = set()
-        if near and fuzzy:
-            own = {word: number for word, number in known.items() if number is not None}
-            own_df = self._store.snapshot(np.array(list(own.values()), np.int32), wanted)[3]
-            held_words = {w for w, n in zip(own, own_df.tolist(), strict=True) if n > 0}
-            lacking = known.keys() - held_words
-        candidates: list[list[tuple[int, float]]] = []
-        for word, times in asked:
-            number = known[word]
-            found = [] if number is None else [(number, float(times))]
-            if near and prefix:
-                found += [(n, times * s) for n, s in near.starting(word) if n != number]
-            if near and word in lacking:
-                found += [(n, -times * s) for n, s in near.similar(word) if n != number]
-            candidates.append(found)
-        numbers = np.array(sorted({n for slot in candidates for n, _ in slot}), np.int32)
-        sources, count, total, df = self._store.snapshot(numbers, wanted)
-        held = dict(zip(numbers.tolist(), df.tolist(), strict=True))
-        terms: list[int] = []
-        factors: list[float] = []
-        slots: list[list[tuple[int, float]]] = []
-        for (word, times), slot in zip(asked, candidates, strict=True):
-            certain = held.get(known[word] if known[word] is not None else -1, 0) > 0
-            live = [(n, abs(f)) for n, f in slot if held[n] and not (certain and f < 0)]
-            live = sorted(live, key=lambda pair: (-pair[1], -held[pair[0]], pair[0]))[:_VARIANTS]
-            slots.append([(len(terms) + i, f / times) for i, (_, f) in enumerate(live)])
-            terms += [n for n, _ in live]
-            factors += [f for _, f in live]
-        place = {n: i for i, n in enumerate(numbers.tolist())}
-        for source in sources:
-            source.bounds = [source.bounds[place[n]] for n in terms]
-        chosen = np.array([held[n] for n in terms], np.float64)
-        idf = np.log(1 + (count - chosen + 0.5) / (chosen + 0.5))
-        unknown = float(np.log(1 + (count + 0.5) / 0.5))
-        query = Query(np.array(terms, np.int32), np.array(factors), slots)
-        sequence = np.array([-2 if known[w] is None else known[w] for w in words], np.int32)
-        model = Model(idf, unknown, k1, b, total / count if count else 1.0)
-        return [s for s in sources if s.span], query, model, sequence
+        return prepare(self._store, self.analyzer, text, wanted, k1, b, fuzzy, prefix)
 
     def save(self, path: str | os.PathLike[str], *, sequence: int = 0) -> None:
         """Save the index in a folder of its own; parts that are there already are kept.

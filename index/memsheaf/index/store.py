@@ -11,10 +11,11 @@ from .batch import Batch
 from .documents import Partition
 from .head import Head
 from .merge import merge
+from .neighbours import Neighbours
 from .segment import Segment, count, invert
 from .sources import Source
 from .strings import Ints, digest, spread
-from .vocabulary import Neighbours, Vocabulary
+from .vocabulary import Vocabulary
 
 RATIO = 4
 """A segment is merged into the one before it when that is less than so many times larger."""
@@ -49,7 +50,7 @@ class Store:
         self._merge: Iterator[tuple[Segment, list[Ints]] | None] | None = None
         self._merging: list[Segment] = []
         self._merge_version = self._adds = 0
-        self._neighbours: Neighbours | None = None
+        self._neighbours = Neighbours()
 
     def locate(self, id: str) -> tuple[Segment | Head, int] | None:
         """Return the part and the place of a live document."""
@@ -249,10 +250,8 @@ class Store:
 
     def neighbours(self) -> Neighbours:
         """Return the look-up of similar terms."""
-        near = self._neighbours
-        if near is None or near.count != self.vocabulary.count:
-            near = self._neighbours = Neighbours(self.vocabulary)
-        return near
+        self._neighbours.update(self.vocabulary)
+        return self._neighbours
 
     def sources(self) -> list[Source]:
         """Return what a reader searches, as it is now; call it under the lock."""

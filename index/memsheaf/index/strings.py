@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ class Strings:
     def __getitem__(self, place: int) -> str:
         start, stop = self.arrays["offset"][place : place + 2].tolist()
         return self.arrays["blob"][start:stop].tobytes().decode("utf-8", "surrogatepass")
+
+    def texts(self) -> list[str]:
+        """Return all strings."""
+        blob = self.arrays["blob"]
+        before = np.zeros(len(blob) + 1, np.int64)
+        np.cumsum((blob & 0xC0) != 0x80, out=before[1:])  # bytes that begin a character
+        text = blob.tobytes().decode("utf-8", "surrogatepass")
+        return [text[b:e] for b, e in pairwise(before[self.arrays["offset"]].tolist())]
 
     def find(self, text: str, value: np.uint64 | None = None) -> list[int]:
         """Return every place that holds `text`, whose digest is `value` if that is known."""
