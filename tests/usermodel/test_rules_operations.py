@@ -71,6 +71,7 @@ SEQUENCES = [
     ),
     (["I work at Siemens.", "I just left my job at Siemens."], ["No longer works at Siemens"]),
     (["I work at Siemens.", "I work at Bosch."], ["Works at Bosch"]),
+    (["I like turtles.", "I love turtles."], ["Likes turtles"]),
     (["I'm vegan.", "I'm no longer vegan."], ["Is not vegan"]),
     (["I'm single.", "I'm married."], ["Is married"]),
     (["My name is Sarah.", "Actually it's Sara, not Sarah."], ["Is called Sara"]),

@@ -23,6 +23,7 @@ _CONTRACTIONS = [
         (r"\bi'd\b", "I would"),
         (r"\bwe're\b", "we are"),
         (r"\bwe've\b", "we have"),
+        (r"\b(it|that|he|she|what|there|who)'s (?=been|got|gotten|made|given|taken)", r"\1 has "),
         (r"\b(it|that|he|she|what|here|there|who|how)'s\b", r"\1 is"),
         (r"'s(?= (?:(?:so|very|really|super) )?important to me\b)", " is"),
         (r"\b(they|you)'re\b", r"\1 are"),
@@ -177,7 +178,12 @@ def as_list(text: str) -> str:
     return first
 
 
-_ADJECTIVE = re.compile(r"\b(?:an?|the|my|our) \w+$", re.IGNORECASE)
+_ADJECTIVE = re.compile(
+    r"\b(?:an?|the|my|our) (?:safe|warm|big|small|new|good|great|nice|cosy|cozy|little|long|short|"
+    r"quiet|calm|healthy|simple|rich|better|weekly|daily|monthly|friendly|happy|busy|\w+(?:ful|ive|"
+    r"able|ible|ous|less))$",
+    re.IGNORECASE,
+)
 _JOINED_VERB = re.compile(
     r"\b((?:and|then|or) (?:then |also |usually |often |always )?)(end|go|make|eat|take|get|"
     r"drink|watch|read|"

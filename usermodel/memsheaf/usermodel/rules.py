@@ -138,6 +138,8 @@ class _Batch:
             has = same_content_key(entry.text)
             if has == key:
                 return entry
+            if statement.subject == entry.subject and _same_stance(statement, entry):
+                return entry
             says_more = has.startswith((key + ",", key + " "))
             if says_more and (
                 statement.is_mention or (statement.subject and statement.subject == entry.subject)
@@ -161,6 +163,16 @@ class _Batch:
 
     def _knows(self, subject: str | None) -> bool:
         return subject is not None and any(entry.subject == subject for entry in self._entries)
+
+
+def _same_stance(statement: Statement, entry: _Entry) -> bool:
+    """Whether both say of one thing that it is liked, or both that it is not."""
+    about_liking = statement.subject is not None and statement.subject.startswith("like:")
+    return about_liking and _is_negative(statement.text) == _is_negative(entry.text)
+
+
+def _is_negative(text: str) -> bool:
+    return text.startswith(("Does not", "No longer", "Hates", "Dislikes"))
 
 
 def _word(text: str) -> re.Pattern[str]:

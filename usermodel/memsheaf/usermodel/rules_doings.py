@@ -11,8 +11,7 @@ DOINGS = (
     Rule(
         GOAL,
         r"my (?:main |biggest |ultimate |long-term |big |new )?(?:goal|dream|aim|ambition|plan) "
-        r"(?:is|has"
-        r" always been) to {act}",
+        r"(?:is|has always been) to {act}",
         "Wants to {act}",
         None,
         0.85,
@@ -26,11 +25,18 @@ DOINGS = (
     ),
     Rule(
         GOAL,
-        r"I (?:have )?{adv}(?:want|dream of|am hoping|aim|aspire|hope|am aiming|"
-        r"am training|am studying|am preparing) (?:to |(?=being|becoming|opening|owning))"
-        r"(?P<act>(?:one day |eventually )?(?:{aim}|being|becoming|opening|owning)\b.*)",
+        r"I (?:have )?{adv}(?:want|dream of|am hoping|aim|aspire|hope|am aiming|am training|am "
+        r"studying|am preparing) (?:to |(?=being|becoming|opening|owning))(?P<act>(?:one day |"
+        r"eventually )?(?:{aim}|being|becoming|opening|owning)\b.*)",
         "Wants to {act}",
         "want:{act}",
+        0.75,
+    ),
+    Rule(
+        GOAL,
+        r"I {adv}dream of (?P<thing>\w+ing .*)",
+        "Dreams of {thing}",
+        None,
         0.75,
     ),
     Rule(
@@ -42,9 +48,8 @@ DOINGS = (
     ),
     Rule(
         GOAL,
-        r"I {am} (?:trying|determined) to (?P<act>(?:lose|quit|stop|learn|eat|"
-        r"get (?:fit|in"
-        r"|better|more|into|my)|exercise|sleep|save|improve|become|reduce|drink|cut|give up|"
+        r"I {am} (?:trying|determined) to (?P<act>(?:lose|quit|stop|learn|eat|get (?:fit|in|"
+        r"better|more|into|my)|exercise|sleep|save|improve|become|reduce|drink|cut|give up|"
         r"spend)\b.*)",
         "Wants to {act}",
         "want:{act}",
@@ -60,18 +65,17 @@ DOINGS = (
     ),
     Rule(
         GOAL,
-        r"I {am} (?P<how>learning|training for|saving up for|"
-        r"saving for|"
-        r"studying for|working towards?|preparing for|practising|practicing) {thing}",
+        r"I {am} (?P<how>learning|training for|saving up for|saving for|studying for|working "
+        r"towards?|preparing for|practising|practicing) {thing}",
         "Is {how} {thing}",
         "goal:{thing}",
         0.75,
     ),
     Rule(
         GOAL,
-        r"I {am} (?:currently )?working on (?P<thing>(?:an?|my) "
-        r"(?!(?:(?:new|big|secret|cool|exciting|small|fun|personal|few) )*(?:project|something|"
-        r"it|thing|things|stuff)\b).*)",
+        r"I {am} (?:currently )?working on (?P<thing>(?:an?|my) (?!(?:(?:new|big|secret|cool|"
+        r"exciting|small|fun|personal|few) )*(?:project|report|proposal|presentation|email|"
+        r"letter|ticket|bug|assignment|homework|task|something|it|thing|things|stuff)\b).*)",
         "Is working on {thing}",
         "goal:{thing}",
         0.7,
@@ -84,6 +88,33 @@ DOINGS = (
         None,
         0.75,
         is_definite=True,
+    ),
+    Rule(
+        HABIT,
+        r"(?:I|we) {adv}(?P<do>go) (?P<rest>(?:hiking|running|camping|swimming|climbing|cycling|"
+        r"dancing|fishing|skiing|surfing|sailing|jogging|birdwatching|bouldering|kayaking|"
+        r"snowboarding|horse riding)\b.*)",
+        "{do} {rest}",
+        None,
+        0.75,
+        is_definite=True,
+    ),
+    Rule(
+        HABIT,
+        r"I {adv}(?P<do>spend) (?P<rest>(?:a lot of|most of|much of|my free|all) ?(?:of )?(?:my "
+        r")?(?:free )?time \w+ing.*)",
+        "{do} {rest}",
+        None,
+        0.75,
+        is_definite=True,
+    ),
+    Rule(
+        HABIT,
+        r"I {adv}(?P<do>keep) (?P<rest>an? (?:[\w-]+ )?(?:journal|diary|notebook|log|blog|"
+        r"garden))",
+        "{do} {rest}",
+        None,
+        0.75,
     ),
     Rule(
         HABIT,
@@ -105,10 +136,8 @@ DOINGS = (
         HABIT,
         r"(?:I|we) {adv}(?!go (?:{number}|a few|a couple|every|once|twice|often|there|"
         r"on)\b)(?!have (?:\w+ly |even |also |just |never |both )?(?:been|got|had|made|taken|"
-        r"done|gone|seen|\w+ed)\b)"
-        r"{do}(?! not\b)(?P<rest>(?: .*?)? {frequency})(?=$|[,(]| (?:and|but|with|to|in|at|for|"
-        r"so|because|"
-        r"before|after|during|when|while|since|as)\b)",
+        r"done|gone|seen|\w+ed)\b){do}(?! not\b)(?P<rest>(?: .*?)? {frequency})(?=$|[,(]| (?:and|"
+        r"but|with|to|in|at|for|so|because|before|after|during|when|while|since|as)\b)",
         "{do} {rest}",
         None,
         0.8,
@@ -117,9 +146,8 @@ DOINGS = (
     Rule(
         HABIT,
         r"I {adv}do (?P<thing>yoga|pilates|karate|judo|taekwondo|crossfit|ballet|gymnastics|"
-        r"ceramics|"
-        r"pottery|calligraphy|photography|woodworking|martial arts|stand-up comedy|freelance work)"
-        r"(?P<rest>.*)",
+        r"ceramics|pottery|calligraphy|photography|woodworking|martial arts|stand-up comedy|"
+        r"freelance work)(?P<rest>.*)",
         "Does {thing} {rest}",
         None,
         0.8,
@@ -127,19 +155,16 @@ DOINGS = (
     Rule(
         HABIT,
         r"I {adv}(?P<do>run|write) (?P<thing>(?:half[- ])?marathons|\d+ ?ks?\b|ultramarathons|"
-        r"poetry|"
-        r"poems|songs|novels|fiction|music|short stories|screenplays|plays|lyrics|stories)",
+        r"poetry|poems|songs|novels|fiction|music|short stories|screenplays|plays|lyrics|stories)",
         "{do} {thing}",
         None,
         0.8,
     ),
     Rule(
         HABIT,
-        r"I {adv}(?P<do>{activity})(?P<rest>(?: (?!it\b|this\b|that\b|into\b|out\b|up\b|the "
-        r"(?!piano|"
-        r"guitar|violin|cello|drums|flute|trumpet|saxophone|clarinet|harp|organ|bass|ukulele|"
-        r"banjo|"
-        r"viola|trombone|accordion)).*)?)",
+        r"I {adv}(?P<do>{activity})(?! (?:it|this|that|into|out|up|the (?!piano|guitar|violin|"
+        r"cello|drums|flute|trumpet|saxophone|clarinet|harp|organ|bass|ukulele|banjo|viola|"
+        r"trombone|accordion))\b){rest}",
         "{do} {rest}",
         "{do}:{rest}",
         0.75,
@@ -148,12 +173,10 @@ DOINGS = (
     Rule(
         HABIT,
         r"(?:I|we) have been (?P<doing>playing|learning|studying|practising|practicing|teaching|"
-        r"using|"
-        r"running|painting|volunteering|collecting|coaching|meditating|journaling|gardening|"
-        r"cooking|"
-        r"writing|dancing|doing (?!great|well|good|ok|okay|fine|alright|better|a lot|lots|some)|"
-        r"going to|taking|attending|living|working (?:at|as|in|for))(?P<rest> (?!around\b|a "
-        r"lot\b|it\b|this\b|that\b|some\b|on it\b).*)",
+        r"using|running|painting|volunteering|collecting|coaching|meditating|journaling|"
+        r"gardening|cooking|writing|dancing|doing (?!great|well|good|ok|okay|fine|alright|better|"
+        r"a lot|lots|some)|going to|taking|attending|living|working (?:at|as|in|for))(?P<rest> "
+        r"(?!around\b|one\b|mine\b|a lot\b|it\b|this\b|that\b|some\b|on it\b).*)",
         "Has been {doing} {rest}",
         None,
         0.75,
@@ -162,8 +185,7 @@ DOINGS = (
     Rule(
         INSTRUCTION,
         r"(?:please )?(?:from now on|in (?:the )?future|going forward|moving forward|"
-        r"henceforth),? "
-        r"(?:please )?(?:you (?:should|must|can) )?(?P<how>always |never |do not |"
+        r"henceforth),? (?:please )?(?:you (?:should|must|can) )?(?P<how>always |never |do not |"
         r")(?P<act>{assist}\b.*)",
         "Wants the assistant to {how} {act}",
         None,
@@ -173,8 +195,8 @@ DOINGS = (
     Rule(
         INSTRUCTION,
         r"(?:please )?(?:can you |could you )?(?P<how>always |never |do not |"
-        r")(?P<act>{assist}\b.*?),? "
-        r"(?:from now on|in (?:the )?future|going forward|moving forward)$",
+        r")(?P<act>{assist}\b.*?),? (?:from now on|in (?:the )?future|going forward|moving "
+        r"forward)$",
         "Wants the assistant to {how} {act}",
         None,
         0.9,
@@ -192,8 +214,7 @@ DOINGS = (
     Rule(
         INSTRUCTION,
         r"(?:please )?(?:do not|stop) (?:ever )?(?P<act>{assist}\b.*?) (?:ever again|ever|again|"
-        r"any ?more|"
-        r"in (?:your|any|future) \w+)$",
+        r"any ?more|in (?:your|any|future) \w+)$",
         "Wants the assistant to not {act}",
         None,
         0.8,

@@ -10,18 +10,15 @@ __all__ = ["is_current", "is_meant", "is_said"]
 _UNREAL = re.compile(
     r"\b(?:if|unless|whether|imagine|suppose|supposing|pretend|assume|assuming|would|wish|maybe|"
     r"perhaps|as though|let us say|let's say|hypothetically|what if|until|once|when|whenever|in "
-    r"case|might|"
-    r"except|role-?play|act as|in (?:the|a|my) (?:story|novel|game|dream|film|movie|scenario)|"
-    r"used to think|thought|for example|e\.g|such as|like when)\b",
+    r"case|might|except|role-?play|act as|in (?:the|a|my) (?:story|novel|game|dream|film|movie|"
+    r"scenario)|used to think|thought|for example|e\.g|such as|like when)\b",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
     r"\b(?:said|says|saying|say|tells?|telling|told|claims?|claimed|thinks|asks?|asked|wrote|"
-    r"writes|"
-    r"texted|reckons|believes?|according to|heard|joked|jokes|yell\w*|shout\w*|sings?|sang|"
-    r"quotes?|"
-    r"goes|went like|titled|called|reads|quoting|mentioned|(?:he|she|they|you) (?:think|feel)s?"
-    r")\b",
+    r"writes|texted|reckons|believes?|according to|heard|joked|jokes|yell\w*|shout\w*|sings?|"
+    r"sang|quotes?|goes|went like|titled|called|reads|quoting|mentioned|(?:he|she|they|you) "
+    r"(?:think|feel)s?)\b",
     re.IGNORECASE,
 )
 _OWN_REPORT = re.compile(
@@ -34,16 +31,15 @@ _UNSAID = re.compile(
     r"\b(?:just kidding|jk|not really|yeah right|said no one|as if)\b|(?:^|\s)/s\b",
 )
 _SARCASM = re.compile(
-    r"\b(?:oh (?:great|yeah|sure|joy)|yeah,? right|I just love (?:it )?(?:when|how)|"
-    r"just what I (?:need|want)ed?|because (?:of course|obviously) I)\b",
+    r"\b(?:oh (?:great|yeah|sure|joy)|yeah,? right|I just love (?:it )?(?:when|how)|just what I "
+    r"(?:need|want)ed?|because (?:of course|obviously) I)\b",
     re.IGNORECASE,
 )
 # Around a mention: it is gone, or it is somebody else's.
 _GONE = re.compile(
     r"\b(?:died|passed|lost|late|ex|future|when I was|when we were|used to|childhood|growing up|"
-    r"as a "
-    r"(?:kid|child|teen\w*)|back then|grew up|remember(?:ed|s)?|miss|memor\w+|had|once|years ago|"
-    r"imaginary|like my|want|wish|broke up|left me|divorce\w*|separated|dream\w*)\b",
+    r"as a (?:kid|child|teen\w*)|back then|grew up|remember(?:ed|s)?|miss|memor\w+|had|once|"
+    r"years ago|imaginary|like my|want|wish|broke up|left me|divorce\w*|separated|dream\w*)\b",
     re.IGNORECASE,
 )
 

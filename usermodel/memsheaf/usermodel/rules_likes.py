@@ -11,10 +11,8 @@ LIKES = (
     Rule(
         PREFERENCE,
         r"my (?:all[- ]time )?(?P<plain>least favourite|favourite) (?P<what>(?!part|thing|one|"
-        r"ones|"
-        r"moment|memory|memories|pic|photo|bit|place to|of\b|so\b|is\b|are\b)[\w'-]+(?: "
-        r"[\w'-]+){0,3}?)"
-        r" (?:is|are|has always been) (?P<thing>(?:the\s+)?\S.*)",
+        r"ones|moment|memory|memories|pic|photo|bit|place to|of\b|so\b|is\b|are\b)[\w'-]+(?: "
+        r"[\w'-]+){0,3}?) (?:is|are|has always been) (?P<thing>(?:the\s+)?\S.*)",
         "Their {plain} {what} is {thing}",
         "{plain}:{what}",
         0.9,
@@ -37,18 +35,16 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
-        r"I {am} (?:not {adv}(?:an? )?(?:(?:big|huge|great|real|massive|much of "
-        r"an?) )*"
-        r"(?:fan of|fond of|keen on|into|interested in|crazy about|a lover of))(?: an?)? {thing}",
+        r"I {am} (?:not {adv}(?:an? )?(?:(?:big|huge|great|real|massive|much of an?) )*(?:fan of|"
+        r"fond of|keen on|into|interested in|crazy about|a lover of))(?: an?)? {thing}",
         "Does not like {thing}",
         "like:{thing}",
         0.85,
     ),
     Rule(
         PREFERENCE,
-        r"(?:not|never been) (?:an? )?(?:(?:big|huge|great|real|massive|much of an?) )*(?:fan "
-        r"of|fond of"
-        r"|keen on) {thing}",
+        r"(?:not|never been) (?:an? )?(?:(?:big|huge|great|real|massive|much of an?) )*(?:fan of|"
+        r"fond of|keen on) {thing}",
         "Does not like {thing}",
         "like:{thing}",
         0.75,
@@ -70,19 +66,18 @@ LIKES = (
     Rule(PREFERENCE, r"I {adv}dislike {thing}", "Dislikes {thing}", "like:{thing}", 0.85),
     Rule(
         PREFERENCE,
-        r"I {am} (?:an? )(?:(?:big|huge|great|real|massive|"
-        r"lifelong|"
-        r"die-hard|avid|total|such an?|long-?time) )*(?:fan of|lover of|fan) (?:of )?{thing}",
+        r"I {am} (?:an? )(?:(?:big|huge|great|real|massive|lifelong|die-hard|avid|total|such an?|"
+        r"long-?time) )*(?:fan of|lover of|fan) (?:of )?{thing}",
         "Is a fan of {thing}",
         "like:{thing}",
         0.85,
     ),
     Rule(
         PREFERENCE,
-        r"I {am} (?P<how>into|fond of|keen on|passionate about|"
-        r"interested in(?! (?:the\b|an?\b|learning more|learning$|learning about the|(?!learn|"
-        r"study|becom|work|volunteer|teach)\w+ing\b|\"|how\b|what\b|some\b|other\b|more\b|"
-        r"options))|obsessed with|crazy about|addicted to) {thing}",
+        r"I {am} (?P<how>into|fond of|keen on|passionate about|interested in(?! (?:the\b|an?\b|"
+        r"learning more|learning$|learning about the|(?!learn|study|becom|work|volunteer|"
+        r"teach)\w+ing\b|\"|how\b|what\b|some\b|other\b|more\b|options))|obsessed with|crazy "
+        r"about|addicted to) {thing}",
         "Is {how} {thing}",
         "like:{thing}",
         0.8,
@@ -96,8 +91,8 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
-        r"I (?:have {adv}(?P<did>loved|liked|enjoyed|hated)|{adv}(?P<do>love|like|enjoy|adore)) "
-        r"{thing}",
+        r"I (?:have {adv}(?P<did>loved|liked|enjoyed|hated)|{adv}(?P<do>love|like(?! the "
+        r"(?-i:[A-Z]|sound|idea|look))|enjoy|adore)) {thing}",
         "{do} {did} {thing}",
         "like:{thing}",
         0.8,
@@ -105,9 +100,8 @@ LIKES = (
     Rule(
         PREFERENCE,
         r"(?P<what>(?!it\b|that\b|this\b|they\b|he\b|she\b|these\b|those\b|which\b|what\b|who\b|"
-        r"one\b|you"
-        r"|there\b|here\b|I\b)(?:[\w'-]+ ){1,5}?)(?:is|are) (?P<how>my|one of my|among my) {adv}"
-        r"(?:all[- ]time )?(?P<plain>favourites?) ?(?P<rest>.*)",
+        r"one\b|you|there\b|here\b|I\b)(?:[\w'-]+ ){1,5}?)(?:is|are) (?P<how>my|one of my|among "
+        r"my) {adv}(?:all[- ]time )?(?P<plain>favourites?) ?(?P<rest>.*)",
         "{what} is {how} {plain} {rest}",
         None,
         0.8,
@@ -115,12 +109,28 @@ LIKES = (
     Rule(
         HABIT,
         r"(?P<what>(?!it\b|that\b|this\b|they\b|he\b|she\b|these\b|those\b|which\b|what\b|"
-        r"one\b)\S.*?) "
-        r"(?P<be>is|are) (?P<plain>my (?:main |biggest |favourite )?(?:hobby|hobbies|passion|"
-        r"passions))(?= and|$|,)",
+        r"one\b)\S.*?) (?P<be>is|are) (?P<plain>my (?:main |biggest |favourite )?(?:hobby|"
+        r"hobbies|passion|passions|outlet|escape|stress relief|happy place|calling))(?= and|$|,)",
         "{what} {be} {plain}",
         None,
         0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I have {adv}(?:had |got )?an? (?P<plain>(?:[\w-]+ )?(?:love|passion|respect|soft spot|"
+        r"fascination|weakness) for) {thing}",
+        "Has a {plain} {thing}",
+        None,
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"(?P<thing>(?!it\b|that\b|this\b|which\b|what\b)\S.{1,60}?) (?P<plain>helps? me "
+        r"{adv}(?:relax|unwind|de-?stress|focus|sleep|recharge|express myself|stay (?:calm|"
+        r"focused|motivated)|cope|clear my (?:head|mind)))\b",
+        "{thing} {plain}",
+        None,
+        0.75,
     ),
     Rule(
         HABIT,

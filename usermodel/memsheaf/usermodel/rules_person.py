@@ -11,8 +11,7 @@ PERSON = (
     Rule(
         FACT,
         r"(?:please )?(?:just )?call me (?P<name>{Name})(?:,? (?:and )?(?:not|instead of|rather "
-        r"than)"
-        r" (?P<other>{Name}))$",
+        r"than) (?P<other>{Name}))$",
         "Is called {name}, not {other}",
         "name",
         0.95,
@@ -20,8 +19,8 @@ PERSON = (
     Rule(
         FACT,
         r"(?:my (?:first |full |real )?name is|(?:please )?(?:just )?call me|(?:you can|everyone|"
-        r"everybody|people|friends|my friends|they) calls? me|I go by(?: the name)?|"
-        r"I prefer to be called) (?P<name>{Name})(?! (?:back|later|when|if|at|on|to|is|a)\b)",
+        r"everybody|people|friends|my friends|they) calls? me|I go by(?: the name)?|I prefer to "
+        r"be called) (?P<name>{Name})(?! (?:back|later|when|if|at|on|to|is|a)\b)",
         "Is called {name}",
         "name",
         0.95,
@@ -29,8 +28,8 @@ PERSON = (
     Rule(FACT, r"my pronouns are (?P<name>\w+/\w+(?:/\w+)?)", "Uses {name} pronouns", "pronouns"),
     Rule(
         FACT,
-        r"I (?:am|(?:just |recently )?turned) (?:now )?(?P<age>\d{1,3})"
-        r"(?: years? old\b| years? of age| ?yo\b| ?y/o\b|(?<=turned \d\d))",
+        r"I (?:am|(?:just |recently )?turned) (?:now )?(?P<age>\d{1,3})(?: years? old\b| years? "
+        r"of age| ?yo\b| ?y/o\b|(?<=turned \d\d))",
         "Is {age} years old",
         "age",
         0.95,
@@ -50,8 +49,8 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"my birthday is (?:on )?(?:the )?(?P<day>(?:[A-Z][a-z]+ \d{1,2}(?:st|nd|rd|th)?"
-        r"|\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+)(?:,? \d{4})?)",
+        r"my birthday is (?:on )?(?:the )?(?P<day>(?:[A-Z][a-z]+ \d{1,2}(?:st|nd|rd|th)?|"
+        r"\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+)(?:,? \d{4})?)",
         "Has their birthday on {day}",
         "birthday",
         0.95,
@@ -67,16 +66,15 @@ PERSON = (
     # Home and origin
     Rule(
         FACT,
-        r"(?:I|we) (?:have )?(?:{adv}|just |recently |finally )*(?:moved|relocated)(?: back)?"
-        r"(?: over)?(?: here)? from (?:{Place}) to (?P<place>{Place})",
+        r"(?:I|we) (?:have )?{adv}(?:moved|relocated)(?: back)?(?: over)?(?: here)? from "
+        r"(?:{Place}) to (?P<place>{Place})",
         "Lives in {place}",
         "home",
         0.95,
     ),
     Rule(
         FACT,
-        r"(?:I|we) (?:have )?(?:{adv}|just |recently |finally )*(?:moved|relocated)(?: back)? to "
-        r"(?P<place>{Place})",
+        r"(?:I|we) (?:have )?{adv}(?:moved|relocated)(?: back)? to (?P<place>{Place})",
         "Lives in {place}",
         "home",
         0.9,
@@ -134,8 +132,7 @@ PERSON = (
     # What one is
     Rule(
         FACT,
-        r"I {am} (?P<thing>married|divorced|widowed|single|engaged)"
-        r"(?: to (?P<name>{Name}))?{end}",
+        r"I {am} (?P<thing>married|divorced|widowed|single|engaged)(?: to (?P<name>{Name}))?{end}",
         "Is {thing}",
         "relationship",
         0.9,
@@ -149,17 +146,16 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"I am (?:not|no longer) {adv}(?P<plain>(?:an? )?(?:{identity}|{role}|{occupation}))"
-        r"(?: anymore| any more)?{end}",
+        r"I am (?:not|no longer) {adv}(?P<plain>(?:an? )?(?:{identity}|{role}|{occupation}))(?: "
+        r"anymore| any more)?{end}",
         "Is not {plain}",
         "is:{plain}",
         0.85,
     ),
     Rule(
         FACT,
-        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ "
-        r"){0,2}?{role})"
-        r"(?P<rest> of (?:{number}|\w+ing)\b.*|){end}",
+        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,2}?{role})(?P<rest> of (?:{number}|"
+        r"\w+ing)\b.*|){end}",
         "Is a {role} {rest}",
         None,
         0.9,
@@ -189,24 +185,23 @@ PERSON = (
     Rule(
         FACT,
         r"I (?:have|have got|suffer from) (?:an? )?(?:severe |mild |bad )?(?P<thing>[a-z]+(?: "
-        r"[a-z]+)?)"
-        r" (?:allergy|allergies)",
+        r"[a-z]+)?) (?:allergy|allergies)",
         "Has {thing} allergies",
         "allergy:{thing}",
         0.9,
     ),
     Rule(
         FACT,
-        r"I (?:have|have got|suffer from|was diagnosed with|live with) (?:severe |mild |chronic )?"
-        r"(?P<plain>{condition}){end}",
+        r"I (?:have|have got|suffer from|was diagnosed with|live with) (?:severe |mild |chronic "
+        r")?(?P<plain>{condition}){end}",
         "Has {plain}",
         "condition:{plain}",
         0.9,
     ),
     Rule(
         PREFERENCE,
-        r"I {adv}(?:stopped|quit|gave up|have given up|have stopped|have quit) "
-        r"(?P<did>eating|drinking|smoking|vaping)(?P<rest>(?: .*)?)",
+        r"I {adv}(?:stopped|quit|gave up|have given up|have stopped|have quit) (?P<did>eating|"
+        r"drinking|smoking|vaping)(?P<rest>(?: .*)?)",
         "No longer {did} {rest}",
         "{did}:{rest}",
         0.9,
@@ -215,16 +210,15 @@ PERSON = (
     Rule(
         FACT,
         r"I {adv}(?:cannot|can not) (?P<act>eat|drink|have|swim|drive|ride|read|cook|dance|sing|"
-        r"see)"
-        r"(?P<rest>(?: (?!wait|believe|help|stand|that|it|this).*)?)",
+        r"see)(?P<rest>(?: (?!wait|believe|help|stand|that|it|this).*)?)",
         "Cannot {act} {rest}",
         "{act}:{rest}",
         0.8,
     ),
     Rule(
         PREFERENCE,
-        r"I {adv}(?:do not|never) {adv}(?P<act>eat|drink|smoke|vape|drive|cook|swim|gamble|speak)"
-        r"(?P<rest>(?: .*)?)(?<!yet)$",
+        r"I {adv}(?:do not|never) {adv}(?P<act>eat|drink|smoke|vape|drive|cook|swim|gamble|"
+        r"speak)(?P<rest>(?: .*)?)(?<!yet)$",
         "Does not {act} {rest}",
         "{act}:{rest}",
         0.85,
@@ -239,8 +233,8 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"I {adv}(?:can )?speak (?:(?:fluent|some|a little|a bit of|basic|good) )?"
-        r"(?P<thing>{language}\b.*)",
+        r"I {adv}(?:can )?speak (?:(?:fluent|some|a little|a bit of|basic|good) "
+        r")?(?P<thing>{language}\b.*)",
         "Speaks {thing}",
         None,
         0.9,
@@ -256,17 +250,15 @@ PERSON = (
     Rule(
         FACT,
         r"my (?P<plain>(?:{partner}|partner|{relative}|mom|mum|dad|mother|father|{pet})(?: dog| "
-        r"cat)?)"
-        r"(?:'s name is| is (?:called|named)) (?P<name>{Name})",
+        r"cat)?)(?:'s name is| is (?:called|named)) (?P<name>{Name})",
         "Has a {plain} named {name}",
         None,
         0.95,
     ),
     Rule(
         FACT,
-        r"(?:I|we) (?:no longer have|do not have|never had) (?:any )?(?P<plain>(?:an? "
-        r")?(?:{pet}|{pets}|"
-        r"kids|children|siblings|brothers|sisters))(?: anymore| any more)?{end}",
+        r"(?:I|we) (?:no longer have|do not have|never had) (?:any )?(?P<plain>(?:an? )?(?:{pet}|"
+        r"{pets}|kids|children|siblings|brothers|sisters))(?: anymore| any more)?{end}",
         "Does not have {plain}",
         "has:{plain}",
         0.85,
@@ -275,10 +267,9 @@ PERSON = (
     Rule(
         FACT,
         r"(?:I|we) (?:just |recently )?(?:{adv}have|have got|adopted|got)(?: also)? "
-        r"(?P<plain>{number} "
-        r"(?:(?!lot\b|bunch\b)[\w'-]+ ){0,3}?(?:{pet}|{pets}|{relative}|{relatives}))"
-        r"(?:,? (?:named|called)? ?(?P<name>{Name}(?:(?:, | and |, and ){Name})*))?"
-        r"(?! (?:at|in|over|on) (?:my|school|work|class|town)\b)",
+        r"(?P<plain>{number} (?:(?!lot\b|bunch\b)[\w'-]+ ){0,3}?(?:{pet}|{pets}|{relative}|"
+        r"{relatives}))(?:,? (?:named|called)? ?(?P<name>{Name}(?:(?:, | and |, and "
+        r"){Name})*))?(?! (?:at|in|over|on) (?:my|school|work|class|town)\b)",
         "Has {plain} named {name}",
         None,
         0.9,

@@ -11,68 +11,66 @@ __all__ = ["name", "phrase", "subject", "tidy"]
 
 _MAX_WORDS = 12
 _CUT = re.compile(
-    r"\s+(?:[-\u2013]+|because|since|so|but|although|though|while|whereas|even|as"
-    r"(?! (?:well as|a|an|my|the)\b)|where|unless|if|until|except|thanks|lol|haha|btw|or "
-    r"(?:something|"
-    r"whatever|anything)|and (?:I|it|that|this|they|we|he|she|you|my|there|am|have|will|was|would|"
-    r"could|cannot|do|did|want|hope|think|feel|love|just|now|then|always|also|so|even|not|is|"
-    r"are|has|"
-    r"found|got|been|really|usually|can|thanks|hate|prefer|use|had|let|make|makes|maybe))\b|\(|"
-    r":(?=\s|$)",
+    r"\s+(?:[-\u2013]+|because|since|so|but|although|though|while|whereas|even|as(?! (?:well as|"
+    r"a|an|my|the)\b)|where|unless|if|until|except|thanks|lol|haha|btw|or (?:something|whatever|"
+    r"anything)|and (?:I|it|that|this|they|we|he|she|you|my|there|am|have|will|was|would|could|"
+    r"cannot|do|did|want|hope|think|feel|love|just|now|then|always|also|so|even|not|is|are|has|"
+    r"found|got|been|really|usually|can|thanks|hate|prefer|use|had|let|make|makes|maybe|wanted|"
+    r"started|went|decided|try|plan|bring|brings))\b|\(|:(?=\s|$)",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(r"\s*(?:if|unless|until|except)\b", re.IGNORECASE)
 _TAIL = re.compile(
     r"[\s,]+(?:too|as well|a lot|lots|so much|very much|though|anymore|any more|again|these days|"
-    r"nowadays|lately|right now|at the moment|at present|now|currently|honestly|actually|for sure|"
-    r"more than anything|the most|dearly|either|at all|instead|recently|next year|soon|some ?day|"
-    r"one day|in the future|eventually|ever since|already|myself|of course|you know|and stuff|"
-    r"and more|and such|and so on|etc|and all|because|before|if possible|please|!+)\W*$",
+    r"last \w+|nowadays|lately|right now|at the moment|at present|now|currently|honestly|"
+    r"actually|for sure|more than anything|the most|dearly|either|at all|instead|recently|next "
+    r"year|soon|some ?day|one day|in the future|eventually|ever since|already|myself|of course|"
+    r"you know|and stuff|and more|and such|and so on|etc|and all|because|before|if possible|"
+    r"please|!+)\W*$",
     re.IGNORECASE,
 )
 _POISON = re.compile(
-    r"\b(?:you|your|yours|yourself|ya|u|y'all|he|she|him|her|hers|his|they|them|(?<!and )their|"
-    r"it|its|this|these|"
-    r"those|here|there|today|tonight|tomorrow|yesterday|would|might|maybe|is|are|was|were|ones?$|"
-    r"(?:last|next|this) (?:\w+day|week|weekend|month|night|time|summer|winter|spring|fall)|"
-    r"[wW]hat|such|something|anything|everything|someone|everyone|stuff|things? (?:like|that)|ago|"
-    r"had|did|felt|made|went|got|gave)\b|" + OPAQUE,
+    r"\b(?:you|your|yours|yourself|ya|u|y'all|he|she|him|her|hers|his|they|them|(?<!and )their|it|"
+    r"its|this|these|those|here|there|today|tonight|tomorrow|yesterday|would|might|maybe|is|are|"
+    r"was|were|ones?$|(?:last|next|this) (?:\w+day|week|weekend|month|night|time|summer|winter|"
+    r"spring|fall)|[wW]hat|such|something|anything|everything|someone|everyone|stuff|things? "
+    r"(?:like|that)|ago|"
+    r"looks|sounds|seems|had|did|felt|made|went|got|gave)\b|" + OPAQUE,
     re.IGNORECASE,
 )
 _BAD_START = re.compile(
     r"(?:that|how|what|when|where|who|why|which|if|one|ones|some(?! of my)|any|all (?:the|of|"
-    r"that)|another|every|each|"
-    r"both|same|to (?:say|think|believe|hear|know|see|ask|tell|thank|add|point|mention|make "
-    r"sure)\b|"
-    r"hearing|knowing|seeing (?:how|your)|about|of|at|in|on|more|for|from|than|as|by|with|so|too|"
-    r"much|not|a ton|a lot|lots|tons|many|up|out|down|it|me|us|being able|getting to|just|then|"
-    r"also|very|really|"
-    r"having (?:a|an|my) (?:great|good)|working with you|talking|my (?:new|own) one)\b",
+    r"that)|another|every|each|both|same|to (?:say|think|believe|hear|know|see|ask|tell|thank|"
+    r"add|point|mention|make sure)\b|hearing|knowing|seeing (?:how|your)|about|of|at|in|on|more|"
+    r"for|from|than|as|by|with|so|too|much|not|a ton|a lot|lots|tons|many|up|out|down|it|me|us|"
+    r"being able|getting to|just|then|also|very|really|having (?:a|an|my) (?:great|good)|working "
+    r"with you|talking|my (?:new|own) one)\b",
     re.IGNORECASE,
 )
 _DANGLING = re.compile(
     r"\b(?:of|in|to|with|for|and|or|the|a|an|my|our|at|on|about|that|as|by|from|than|into|like|"
-    r"very|really|so|more|most|all|no|not|but|when|which|who|whose|I|am|be|being|get|getting|some|"
-    r"any|every|each|their|because|without|over|how|what|why|where|if|new|good)$",
+    r"very|really|so|more|most|all|no|not|but|when|which|who|whose|I|am|be|being|get|getting|"
+    r"some|any|every|each|their|because|without|over|how|what|why|where|if|new|good|make|take|"
+    r"keep|let|put|give)$",
     re.IGNORECASE,
 )
 _GENERIC_THE = re.compile(
     r"the (?:beach|ocean|sea|seaside|outdoors|mountains?|snow|rain|cold|heat|gym|theatre|theater|"
     r"cinema|movies|piano|guitar|violin|cello|drums|flute|city|country|countryside|night|"
-    r"mornings?|"
-    r"summer|winter|autumn|fall|spring|woods|forest|desert|sun|stars|moon|opera|ballet|dark|water|"
-    r"internet|news)(?=$| and\b| in\b| or\b)|"
-    r"the (?:smell of|feeling of|taste of|sound of|thrill of|challenge of|sense of|"
-    r"art of|process of|simplicity of|[A-Z])"
+    r"mornings?|summer|winter|autumn|fall|spring|woods|forest|desert|sun|stars|moon|opera|ballet|"
+    r"dark|water|internet|news)(?=$| and\b| in\b| or\b)|the (?:smell of|feeling of|taste of|"
+    r"thrill of|challenge of|sense of|art of|process of|simplicity of|[A-Z])"
 )
 _RELATIVE = re.compile(r",?\s(?:who|whose|which|that|where|when)\s", re.IGNORECASE)
 _DURATION = re.compile(
-    r"\s+for (?:about |over |almost |nearly |at least |the (?:past|last) |a )?(?:[\w-]+ )?"
-    r"(?:days|weeks|months|years|while)\b.*$"
+    r"\s+for (?:about |over |almost |nearly |at least |the (?:past|last) |a )?(?:[\w-]+ )?(?:days|"
+    r"weeks|months|years|while)\b.*$"
 )
 _JOINED = re.compile(r",?\s(?:and|to)\s", re.IGNORECASE)
 _POINTING_THAT = re.compile(
-    r"\bthat$|\b(?:of|with|at|for|in|like|about|to|on|doing|enjoy) that\b", re.IGNORECASE
+    r"\bthat$|\b(?:of|with|at|for|in|like|about|to|on|doing|enjoy|make|do|have|get|keep|take|see|"
+    r"know) that\b",
+    re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiou])(?!uni|use|usu|eu|one\b|once\b)", re.IGNORECASE)
 _DROPPED = re.compile(

@@ -49,40 +49,36 @@ class Correction:
 
 _LEAD = re.compile(
     r"(?:(?:yeah|yes|yep|yup|oh|ah|wow|well|so|and|but|also|plus|anyway|honestly|actually|"
-    r"basically|"
-    r"personally|btw|by the way|thanks(?: so much| a lot| for \w+)?|thank you|hi|hello|hey|hey "
-    r"there|"
-    r"sure|no|nope|nah|ok|okay|haha|lol|lately|recently|now|nowadays|these days|currently|for me|"
-    r"as for me|in fact|to be honest|tbh|fyi|just so you know|for the record|for context|"
-    r"for reference|please note|note|remember|please remember|keep in mind|do not forget|"
-    r"(?:like|as) I (?:said|mentioned)|I (?:said|told you|mentioned|must say|have to say|mean)|"
-    r"correction|sorry|since then|of course|luckily|unfortunately|sadly|first of all|right now|"
-    r"at the moment|absolutely|definitely|totally|true|same here|me too|funny enough|because|"
+    r"basically|personally|btw|by the way|thanks(?: so much| a lot| for \w+)?|thank you|hi|hello|"
+    r"hey|hey there|sure|no|nope|nah|ok|okay|haha|lol|lately|recently|now|nowadays|these days|"
+    r"currently|for me|as for me|in fact|to be honest|tbh|fyi|just so you know|for the record|"
+    r"for context|for reference|please note|note|remember|please remember|keep in mind|do not "
+    r"forget|(?:like|as) I (?:said|mentioned)|I (?:said|told you|mentioned|must say|have to say|"
+    r"mean)|correction|sorry|since then|of course|luckily|unfortunately|sadly|first of all|right "
+    r"now|at the moment|absolutely|definitely|totally|true|same here|me too|funny enough|because|"
     r"for sure|you know|(?:since|as)(?= I\b)|cool|great|awesome|nice|agreed|right|why|that is "
-    r"why|this is "
-    r"why|now that|one reason is|also)(?: that)?\b[\s,:]*"
-    r"(?:(?!I\b)[A-Z]\w+,\s+)?)*",
+    r"why|this is why|now that|one reason is|also)(?: that)?\b[\s,:]*(?:(?!I\b)[A-Z]\w+,\s+)?)*",
     re.IGNORECASE,
 )
 _STARTS = re.compile(
-    r"(?:^|[,:]\s+|\s(?=(?:and|but|so|because|since|as|plus|although|though|that|why|now that)"
-    r"\s(?:now |then |also )?(?:I|my|we)\b))"
+    r"(?:^|[,:]\s+|\s(?=(?:and|but|so|because|since|as|plus|although|though|that|why|now "
+    r"that)\s(?:now |then |also )?(?:I|my|we)\b))"
 )
 _ELLIPSIS = re.compile(
     r"(\bI (?:(?!\b(?:to|will|can|cannot|would|could|not|let|help|make|and|if)\b)[^,;])*?) and "
-    r"(live|work|love|hate|prefer|use|speak|have|own|play|study|am|enjoy|like) "
-    r"(?=(?:an?|the|my|in|at|as|for|to|from|two|three|\w+ing)\b|[A-Z])"
+    r"(live|work|love|hate|prefer|use|speak|have|own|play|study|am|enjoy|like) (?=(?:an?|the|my|"
+    r"in|at|as|for|to|from|two|three|\w+ing)\b|[A-Z])"
 )
 _CORRECTION = re.compile(
-    r"(?P<lead>(?:(?:no|oops|wait|actually|sorry|correction|I meant|my mistake|my bad)\b[\s,:]*)*)"
-    r"(?:(?:it is|that is|it should be|that should be|make that|I meant|I mean) )?"
-    r"(?P<new>\S+(?: \S+){0,3}?)(?:,? (?:and )?not (?P<old>\S+(?: \S+){0,3}))?$",
+    r"(?P<lead>(?:(?:no|oops|wait|actually|sorry|correction|I meant|my mistake|my "
+    r"bad)\b[\s,:]*)*)(?:(?:it is|that is|it should be|that should be|make that|I meant|I mean) "
+    r")?(?P<new>\S+(?: \S+){0,3}?)(?:,? (?:and )?not (?P<old>\S+(?: \S+){0,3}))?$",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(
-    r"(?:(?:no|oops|wait|actually|sorry|correction|I meant|my mistake|my bad)\b[\s,:]*)+"
-    r"(?:it is|that is|it should be|that should be|make that|I meant|I mean)\b|"
-    r"(?:actually|correction|I meant)\b|(?:it is|it should be) .* not ",
+    r"(?:(?:no|oops|wait|actually|sorry|correction|I meant|my mistake|my bad)\b[\s,:]*)+(?:it is|"
+    r"that is|it should be|that should be|make that|I meant|I mean)\b|(?:actually|correction|I "
+    r"meant)\b|(?:it is|it should be) .* not ",
     re.IGNORECASE,
 )
 
@@ -194,7 +190,7 @@ def _base(group: str, raw: str, rule: Rule) -> str | None:
         case "how":
             return third_person(raw).strip().lower().replace("do not", "not")
         case _:
-            return third_person(raw).strip()
+            return third_person(re.sub(r"^another\b", "a", raw.strip()))
 
 
 def _conjugated(verb: str) -> str:
@@ -214,7 +210,7 @@ def _correction(text: str) -> Correction | None:
 
 
 _VAGUE = re.compile(
-    r"\b(?:I|you|he|she|we|they|it|this|that|so|very|not|really|a|the|pretty|great|good|fine|nice|"
-    r"is|are|was|to|just|my|your|quite|true|ok|okay|right|wrong)\b",
+    r"\b(?:I|you|he|she|we|they|it|this|that|so|very|not|really|a|the|pretty|great|good|fine|"
+    r"nice|is|are|was|to|just|my|your|quite|true|ok|okay|right|wrong)\b",
     re.IGNORECASE,
 )

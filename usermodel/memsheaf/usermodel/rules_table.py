@@ -35,8 +35,8 @@ MENTIONS = (
     Rule(
         FACT,
         r"\bmy (?:(?:own) )?(?P<plain>{relative}|{kept})(?:,? (?P<name>{Name}))?\b(?!-)(?! "
-        r"(?:painting|drawing|photo|pic|sculpture|portrait|"
-        r"food|toy|shirt|costume|house|bed|park|walker|plush|story|in law)\b)",
+        r"(?:painting|drawing|photo|pic|sculpture|portrait|food|toy|shirt|costume|house|bed|park|"
+        r"walker|plush|story|in law)\b)",
         "Has a {plain} named {name}",
         None,
         0.7,
@@ -53,6 +53,14 @@ MENTIONS = (
     ),
     Rule(
         FACT,
+        r"\bmy (?P<plain>(?:master's |bachelor's |college )?degree) in (?P<thing>\w+(?: \w+)?)",
+        "Has a {plain} in {thing}",
+        None,
+        0.8,
+        is_mention=True,
+    ),
+    Rule(
+        FACT,
         r"\bmy (?:job|work|career|role|position) as (?P<role>an? (?:[\w-]+ ){0,3}?{occupation})",
         "Works as {role}",
         None,
@@ -61,8 +69,8 @@ MENTIONS = (
     ),
     Rule(
         FACT,
-        r"\bI am (?:an? [^,]*? )?(?:currently )?working (?:full-time |part-time )?as (?P<role>an? "
-        r"(?:[\w-]+ ){0,3}?{occupation})",
+        r"\bI am (?:an? [^,]*? )?(?:currently )?working (?:full-time |part-time )?as "
+        r"(?P<role>an? (?:[\w-]+ ){0,3}?{occupation})",
         "Works as {role}",
         None,
         0.85,
@@ -73,9 +81,8 @@ MENTIONS = (
 
 OPENINGS = re.compile(
     r"(?:I|we|my|call me|you can call me|everyone|everybody|people|friends|they|please|always|"
-    r"never|"
-    r"do not|stop|from now on|in future|in the future|going forward|moving forward|henceforth|"
-    r"remember to|make sure|not|as an?)\b",
+    r"never|do not|stop|from now on|in future|in the future|going forward|moving forward|"
+    r"henceforth|remember to|make sure|not|as an?)\b",
     re.IGNORECASE,
 )
 """How a clause begins that a rule may fit; those that begin with a noun only begin a sentence."""

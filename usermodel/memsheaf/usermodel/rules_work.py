@@ -34,12 +34,34 @@ WORK = (
     Rule(
         FACT,
         r"I (?:just |recently )?(?:quit|left|resigned from|got fired from|was fired from|lost) "
-        r"my job "
-        r"(?P<how>at|with) (?P<place>{Place})",
+        r"my job (?P<how>at|with) (?P<place>{Place})",
         "No longer works at {place}",
         None,
         0.9,
         ends="Works at {place}",
+    ),
+    Rule(
+        FACT,
+        r"I {adv}(?:quit|left|lost) my (?:old )?job as (?P<role>an? (?:[\w-]+ "
+        r"){0,3}?{occupation})",
+        "No longer works as {role}",
+        None,
+        0.9,
+        ends="Works as {role}",
+    ),
+    Rule(
+        FACT,
+        r"I {adv}(?P<how>joined|signed up for) (?P<thing>(?:an? |the (?-i:[A-Z])).*)",
+        "{how} {thing}",
+        None,
+        0.75,
+    ),
+    Rule(
+        FACT,
+        r"I am {adv}(?:an? )?(?:active |proud )?(?:part|member) of {thing}",
+        "Is a member of {thing}",
+        None,
+        0.75,
     ),
     Rule(
         FACT,
@@ -52,8 +74,7 @@ WORK = (
     Rule(
         FACT,
         r"I (?:just |recently )?(?:started (?:working|a new job)|got a (?:new )?job|joined) "
-        r"(?:at|with) "
-        r"(?P<place>{Place})",
+        r"(?:at|with) (?P<place>{Place})",
         "Works at {place}",
         "employer",
         0.85,
@@ -61,24 +82,22 @@ WORK = (
     Rule(
         FACT,
         r"I {adv}work (?P<rest>in (?!progress|the morning|order|advance|vain|secret)\S.*|from "
-        r"home\b|"
-        r"remotely\b|nights\b|night shifts\b|part[- ]time\b|full[- ]time\b|freelance\b)",
+        r"home\b|remotely\b|nights\b|night shifts\b|part[- ]time\b|full[- ]time\b|freelance\b)",
         "Works {rest}",
         None,
         0.8,
     ),
     Rule(
         FACT,
-        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,3}?"
-        r"{occupation})(?P<rest>(?: (?:at|for|in|with|from|on) .*)?)$",
+        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,3}?{occupation})(?P<rest>(?: (?:at|"
+        r"for|in|with|from|on) .*)?)$",
         "Is a {role} {rest}",
         None,
         0.9,
     ),
     Rule(
         FACT,
-        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,3}?"
-        r"{occupation}){end}",
+        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,3}?{occupation}){end}",
         "Is a {role}",
         None,
         0.9,
@@ -92,8 +111,8 @@ WORK = (
     ),
     Rule(
         FACT,
-        r"I {am} (?P<how>studying|majoring in|teaching|volunteering (?:at|with)|"
-        r"living with) {thing}",
+        r"I {am} (?P<how>studying|majoring in|teaching|taking (?=an? .*(?:class|course|lessons))|"
+        r"volunteering (?:at|with)|living with) {thing}",
         "Is {how} {thing}",
         None,
         0.8,
@@ -108,8 +127,7 @@ WORK = (
     Rule(
         FACT,
         r"I (?P<do>have|hold|have got|got) (?P<thing>an? (?:[\w']+ )?(?:degree|phd|doctorate|"
-        r"master's|"
-        r"bachelor's|diploma|mba)(?: degree)?(?: in .*)?)",
+        r"master's|bachelor's|diploma|mba)(?: degree)?(?: in .*)?)",
         "Has {thing}",
         None,
         0.9,
@@ -117,10 +135,9 @@ WORK = (
     Rule(
         FACT,
         r"I (?:have )?(?:just |recently )?(?P<how>started|opened|launched|founded|co-founded) "
-        r"(?P<thing>(?:my own|an?|"
-        r"my) (?:[\w-]+ ){0,3}?(?:business|shop|store|studio|company|startup|start-up|"
-        r"restaurant|bakery|cafe|"
-        r"café|farm|blog|podcast|channel|salon|gallery|agency|newsletter|band|charity)\b)",
+        r"(?P<thing>(?:my own|an?|my) (?:[\w-]+ ){0,3}?(?:business|shop|store|studio|company|"
+        r"startup|start-up|restaurant|bakery|cafe|café|farm|blog|podcast|channel|salon|gallery|"
+        r"agency|newsletter|band|charity)\b)",
         "{how} {thing}",
         None,
         0.8,
@@ -128,8 +145,7 @@ WORK = (
     Rule(
         FACT,
         r"I have never (?:actually |really )?(?P<how>been to|tried|played|seen|learned|learnt|"
-        r"owned|read|watched|"
-        r"used|visited|ridden|driven) (?P<rest>.+?)(?: before)?$",
+        r"owned|read|watched|used|visited|ridden|driven) (?P<rest>.+?)(?: before)?$",
         "Has never {how} {rest}",
         None,
         0.75,
@@ -137,8 +153,8 @@ WORK = (
     Rule(
         FACT,
         r"I have (?:also |already )?(?P<how>been to|lived in|visited|worked as|worked at|"
-        r"travelled to|traveled to) "
-        r"(?P<rest>(?!a (?:few|bunch|lot|couple|number)|many|some|several|lots|it|that).+)",
+        r"travelled to|traveled to) (?P<rest>(?!a (?:few|bunch|lot|couple|number)|many|some|"
+        r"several|lots|it|that).+)",
         "Has {how} {rest}",
         None,
         0.75,
@@ -153,11 +169,10 @@ WORK = (
     Rule(
         FACT,
         r"I (?P<do>run|own|have)(?: my own| a| an) (?P<thing>(?:[\w-]+ ){0,3}?(?:business|shop|"
-        r"store|"
-        r"studio|company|startup|start-up|restaurant|bakery|cafe|café|farm|blog|podcast|channel|"
-        r"bookshop|salon|gallery|agency|newsletter|band|house|flat|apartment|cottage|cabin|garden|"
-        r"allotment|car|boat|motorbike|motorcycle|van|truck|piano|guitar|telescope|drone)"
-        r"(?: called .*| named .*)?)",
+        r"store|studio|company|startup|start-up|restaurant|bakery|cafe|café|farm|blog|podcast|"
+        r"channel|bookshop|salon|gallery|agency|newsletter|band|house|flat|apartment|cottage|"
+        r"cabin|garden|allotment|car|boat|motorbike|motorcycle|van|truck|piano|guitar|telescope|"
+        r"drone)(?: called .*| named .*)?)",
         "{do} a {thing}",
         None,
         0.85,
@@ -165,8 +180,7 @@ WORK = (
     # Tools
     Rule(
         PREFERENCE,
-        r"(?:I|we) (?:have )?(?:{adv}|just |recently |finally )*(?:switched|migrated|moved)(?: "
-        r"over)? from "
+        r"(?:I|we) (?:have )?{adv}(?:switched|migrated|moved)(?: over)? from "
         r"(?P<other>[\w.+#-]+(?: [\w.+#-]+)?) to (?P<thing>\S.*)",
         "Uses {thing} instead of {other}",
         "use:{other}",
@@ -175,16 +189,15 @@ WORK = (
     ),
     Rule(
         PREFERENCE,
-        r"(?:I|we) (?:have )?(?:{adv}|just |recently |finally )*switched(?: over)? to {thing}",
+        r"(?:I|we) (?:have )?{adv}switched(?: over)? to {thing}",
         "Uses {thing}",
         "use:{thing}",
         0.75,
     ),
     Rule(
         HABIT,
-        r"I used to (?P<do>[a-z]+)(?P<rest>.*?),? (?:but|and) (?:now|these days|nowadays|not "
-        r"any ?more|"
-        r"(?:I )?(?:do not|no longer|stopped|quit|gave (?:it )?up)\b)",
+        r"I used to (?P<do>[a-z]+)(?P<rest>.*?),? (?:but|and) (?:now|these days|nowadays|not any "
+        r"?more|(?:I )?(?:do not|no longer|stopped|quit|gave (?:it )?up)\b)",
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.85,
@@ -202,8 +215,7 @@ WORK = (
     Rule(
         PREFERENCE,
         r"I {adv}(?:no longer (?P<do>like|love|enjoy|want|need|use|play|drink|eat|do|own|drive|"
-        r"go|watch|"
-        r"read|teach|study|have|speak|practise|practice|run|work|smoke))(?P<rest>.*)",
+        r"go|watch|read|teach|study|have|speak|practise|practice|run|work|smoke))(?P<rest>.*)",
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.9,
@@ -212,8 +224,7 @@ WORK = (
     Rule(
         PREFERENCE,
         r"I {adv}do not {adv}(?P<do>like|love|enjoy|use|play|drink|eat|own|drive|watch|teach|"
-        r"study|smoke)"
-        r"(?P<rest> .*?) (?:anymore|any more|any longer)\b",
+        r"study|smoke)(?P<rest> .*?) (?:anymore|any more|any longer)\b",
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.9,
