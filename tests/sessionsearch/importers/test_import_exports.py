@@ -103,7 +103,10 @@ def test_chatgpt_reads_the_branch_that_is_shown_in_the_order_of_the_tree(read: R
     assert found.items[2].metadata == {"id": "u2", "parent": "a1"}
     assert found.items[1].created_at is not None
     assert found.items[2].created_at is None  # the writer gives it the one before
-    assert found.headers == [Header("chatgpt:c1", "Pump", {"format": "chatgpt", "source_id": "c1"})]
+    assert [(h.conversation, h.title, str(h.started)) for h in found.headers] == [
+        ("chatgpt:c1", "Pump", "2023-11-14 22:13:20+00:00")
+    ]
+    assert found.headers[0].metadata == {"format": "chatgpt", "source_id": "c1"}
 
 
 def test_chatgpt_reads_all_branches_where_they_are_wanted(read: Reader) -> None:

@@ -84,7 +84,7 @@ def _session(
 ) -> Iterator[Event]:
     turns: Turns | None = None
     waiting: list[tuple[str, str]] = []  # what stands before the first prompt, which tells the id
-    time, key = moment(started or until), ""
+    key = ""
     for role, text in _blocks(fenced(lines)):
         waiting.append((role, text))
         if turns is None and role == "user":
@@ -92,16 +92,16 @@ def _session(
             turns = Turns(conversation_id("aider", original))
             model = _MODEL.search("\n".join(text for role, text in waiting if role == "tool"))
             about = {"project": project, "model": model[1] if model else None}
-            yield Header(turns.conversation, None, some(format="aider", source_id=started, **about))
+            metadata = some(format="aider", source_id=started, **about)
+            yield Header(turns.conversation, None, metadata, moment(started or until))
         if turns is None:
             continue
         for role, text in waiting:
             key = chain(key, role, text)
             if role == "tool":
-                yield turns.tool_result(text, key=key, time=time)
+                yield turns.tool_result(text, key=key)
             else:
-                yield turns.message(text, role, key=key, time=time)
-            time = None
+                yield turns.message(text, role, key=key)
         waiting.clear()
     if waiting:
         yield Skipped("session without a prompt")

@@ -80,18 +80,17 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
             model=text_or_none(value.get("default_model_slug")),
             gizmo=text_or_none(value.get("gizmo_id")),
         ),
+        moment(value.get("create_time")),
     )
     shown = _branch(nodes, value.get("current_node"))
     turns = Turns(conversation, line)
-    started = value.get("create_time")  # of a first message that has no time of its own
     for name in shown:
-        yield from _message(turns, name, nodes[name], options, None, started)
-        started = None
+        yield from _message(turns, name, nodes[name], options, None)
     if options.branches == "all":
         on_it = set(shown)
         for name in _in_order(nodes):
             if name not in on_it:
-                yield from _message(turns, name, nodes[name], options, "replaced", None)
+                yield from _message(turns, name, nodes[name], options, "replaced")
 
 
 def _branch(nodes: Mapping[str, Mapping[str, Any]], current: object) -> list[str]:
@@ -140,7 +139,6 @@ def _message(
     node: Mapping[str, Any],
     options: ImportOptions,
     branch: str | None,
-    started: object,
 ) -> Iterator[Entry | Problem | Skipped]:
     message = node.get("message")
     if not isinstance(message, dict):
@@ -155,7 +153,7 @@ def _message(
     files = [*_pointers(content), *_files(about.get("attachments"))]
     common: dict[str, Any] = {
         "key": key or "root",
-        "time": message.get("create_time") or started,
+        "time": message.get("create_time"),
         "metadata": some(
             id=key,
             parent=text_or_none(node.get("parent")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from .base import Event, Header, ImportOptions, Skipped
 from .documents import exported, first_keys, surest
-from .render import chain, content_text, conversation_id, label, some
+from .render import chain, content_text, conversation_id, label, moment, some
 from .source import Problem, Source
 from .turns import Turns, mapping_of, text_or_none
 
@@ -78,6 +78,7 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
             model=text_or_none(value.get("model")),
             project=text_or_none(mapping_of(value.get("project")).get("name")),
         ),
+        moment(value.get("created_at")),
     )
     turns = Turns(conversation, line)
     if summary := text_or_none(value.get("summary")):

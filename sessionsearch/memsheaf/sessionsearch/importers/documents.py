@@ -10,11 +10,12 @@ from typing import Any
 from .archives import is_archive, members
 from .base import ImportOptions
 from .json_stream import JsonPart, json_parts
-from .source import Problem, Source, parse_json
+from .source import Position, Problem, Source, parse_json
 
 __all__ = ["exported", "first_keys", "objects", "parts_of", "surest"]
 
 _SURE_ENOUGH = 0.5
+_SHRINKS = 6  # how much smaller chats are in an archive, for the progress
 _WRAPPERS = ("conversations",)
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}:]', re.DOTALL)
 
@@ -76,11 +77,17 @@ def exported(
         own: Members of a conversation that stands alone in its file.
         options: How large a conversation may be.
     """
+    before = 0
     for _, document in _documents(source, sure):
         if isinstance(document, Problem):
             yield document
-        else:
-            yield from objects(document, _WRAPPERS, own, options)
+            continue
+        for found in objects(document, _WRAPPERS, own, options):
+            if document is not source:  # of an archive the share of it that is read
+                packed = (before + document.done.offset) // _SHRINKS
+                source.done = Position(min(packed, source.size))
+            yield found
+        before += document.size
 
 
 def _documents(
@@ -112,7 +119,9 @@ def parts_of(source: Source, into: Collection[str], options: ImportOptions) -> I
     """
     if not _has_lines(source):
         with closing(source.open()) as file:
-            yield from json_parts(file, into, max_bytes=options.max_record)
+            for part in json_parts(file, into, max_bytes=options.max_record):
+                source.done = Position(part.offset, part.line)  # for the progress
+                yield part
         return
     for index, record in enumerate(source.records(options.max_record)):
         if isinstance(record, Problem):

@@ -149,18 +149,17 @@ def _events(preamble: list[str], turns: list[_Turn]) -> Iterator[Event]:
     ids = (label(fields.get(name)) for name in _IDS)
     source_id = next((found for found in ids if found and len(found) >= _UNSURE), None)
     conversation = conversation_id("markdown", source_id or keys[answered])
+    dates = (_TIME.search(fields.get(name, "")) for name in ("created", "created_at", "date"))
     yield Header(
         conversation,
         title or fields.get("title"),
         some(format="markdown", source_id=source_id, model=fields.get("model")),
+        moment(next((found[0] for found in dates if found), None)),
     )
-    dates = (_TIME.search(fields.get(name, "")) for name in ("created", "created_at", "date"))
-    started = next((found[0] for found in dates if found), None)
     made = Turns(conversation)
     for turn, key in zip(turns, keys, strict=True):
         made.line = turn.line
-        time = moment(turn.time) or moment(started)
-        started = None
+        time = moment(turn.time)
         if not turn.text:
             yield Skipped("empty message")
         elif turn.role == "tool":
