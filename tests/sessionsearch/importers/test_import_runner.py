@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -235,6 +238,34 @@ def test_a_stop_in_the_middle_loses_and_doubles_nothing(
     assert rest.added == 200 - len(kept)
     assert rest.known <= 40  # it went on from a place that it had noted
     assert 0 < rest.bytes < path.stat().st_size
+
+
+_KILLED = """
+import os, signal, sys
+from memsheaf.sessionsearch import ConversationLog
+from memsheaf.sessionsearch.importers import import_paths, runner, writer
+from memsheaf.stack import Scope
+writer._BATCH, runner._CHECKPOINT = 20, 1000
+def die(progress):
+    if progress.added >= int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+with ConversationLog(sys.argv[1]) as log:
+    import_paths(sys.argv[2], log, Scope(user_id="mira"), progress=die)
+"""
+
+
+@pytest.mark.parametrize("after", [20, 160, 400])
+def test_a_kill_at_any_moment_loses_and_doubles_nothing(desk: Desk, after: int) -> None:
+    said = [f"word {n}" for n in range(400)]
+    path = desk.file("a.jsonl", [user(str(n), text) for n, text in enumerate(said)])
+    arguments = [str(desk.log.path), str(path), str(after)]
+    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    kept = words(desk)
+    assert len(kept) >= after
+    assert kept == said[: len(kept)]
+    assert desk.run().added == 400 - len(kept)
+    assert words(desk) == said
 
 
 def test_folders_are_walked_once_whatever_links_say(desk: Desk) -> None:

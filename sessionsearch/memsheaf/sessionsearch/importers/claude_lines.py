@@ -41,6 +41,7 @@ class ClaudeLines:
         self._thinking = options.include_thinking
         self._held: Entry | None = None  # an assistant's text that may be written once more
         self._described: dict[str, set[str]] = {}
+        self._latest: tuple[object, ...] = ()
         self._summaries = Summaries()
         self._queue = Queue(self._state)
         self._calls: dict[str, str] = {}
@@ -128,13 +129,15 @@ class ClaudeLines:
 
     def _describe(self, line: Line) -> Iterator[Event]:
         """A header, where the line tells something new of its conversation."""
-        told = self._described.get(line.conversation)
         value = line.value
-        about = {
-            "project": value.get("cwd"),
-            "branch": value.get("gitBranch"),
-            "model": line.message.get("model"),
-        }
+        project, branch = value.get("cwd"), value.get("gitBranch")
+        model = line.message.get("model")
+        latest = (line.conversation, project, branch, model)
+        if latest == self._latest:
+            return
+        self._latest = latest
+        about = {"project": project, "branch": branch, "model": model}
+        told = self._described.get(line.conversation)
         if told is None:
             told = self._described[line.conversation] = set()
             session = value.get("sessionId") or value.get("session_id")

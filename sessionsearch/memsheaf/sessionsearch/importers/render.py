@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from memsheaf.sessionsearch.items import NewItem
@@ -40,7 +41,11 @@ def conversation_id(format: str, original: object) -> str:
     >>> conversation_id("codex", "monday")
     'codex:monday'
     """
-    text = str(original)
+    return _named(format, str(original))
+
+
+@lru_cache(maxsize=1024)
+def _named(format: str, text: str) -> str:
     if _UUID.fullmatch(text):
         return text.lower()
     if not text.isprintable() or not text.strip() or len(text) > _MAX_ID or clean(text) != text:

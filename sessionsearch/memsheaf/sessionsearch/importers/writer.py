@@ -17,7 +17,7 @@ from .source import Problem
 
 __all__ = ["Writer"]
 
-_BATCH = 4000  # items
+_BATCH = 2000  # items
 _BATCH_TEXT = 8_000_000  # characters
 _SHOWN = 100  # problems of a file that are kept
 _TITLE = 80  # characters
