@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memsheaf.agent import inject
 from memsheaf.models import ModelUnavailable, ScriptedModel
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import MemoryStack, ProviderContext, Registry, Scope
@@ -74,7 +75,7 @@ def test_the_order_is_stable_and_does_not_hang_on_the_order_of_storing() -> None
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=8),
+    st.lists(st.text(min_size=1, max_size=80).filter(str.strip), min_size=1, max_size=8),
     st.text(max_size=40),
     st.integers(0, 200),
 )
@@ -128,6 +129,23 @@ def test_a_stack_injects_it_alone_and_nested(known: UserModel) -> None:
     assert [text for _, text in nested] == [wanted]
     assert [list(stranger), list(nameless), list(everyone)] == [[], [], []]
     assert known.profile("mira").current  # closing the stack left the model open
+
+
+def test_injection_puts_it_after_the_last_words_of_the_user_only(known: UserModel) -> None:
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Hello!"},
+        {"role": "user", "content": "Shall I bring tea or coffee?"},
+    ]
+    with MemoryStack([known.as_provider()], scope=Scope(user_id="mira")) as stack:
+        made = inject(messages, stack)
+        stranger = inject(messages, stack, scope=Scope(user_id="noor"))
+    assert list(made.messages[:3]) == messages[:3]
+    words = made.messages[3]["content"]
+    assert words.startswith("Shall I bring tea or coffee?\n")
+    assert words.index("Prefers tea to coffee") < words.index("Lives in Rome")
+    assert list(stranger.messages) == messages
 
 
 @pytest.mark.parametrize(

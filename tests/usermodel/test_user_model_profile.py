@@ -211,6 +211,34 @@ def test_what_was_set_aside_is_forgotten_too(
     assert model.retry("mira") == 0
 
 
+def test_a_retried_item_does_not_bring_back_what_was_forgotten_since(
+    open_model: Opens, say: Say, echo_deriver: Any, clock: Any
+) -> None:
+    model = open_model()
+    model.observe(say("I live in Rome", 1), user_id="mira")
+    model.refresh("mira")
+
+    def fail(profile: Profile, items: Sequence[Item]) -> list[Operation]:
+        raise ValueError
+
+    def paraphrase(profile: Profile, items: Sequence[Item]) -> list[Operation]:
+        return [Add(LineKind.FACT, "I live in Rome", 0.9, (item.id,)) for item in items]
+
+    failing = open_model(echo_deriver(fail), attempts=1)
+    failing.observe(say("Rome is where I sleep", 2), user_id="mira")
+    failing.flush()
+    clock.now += 60
+    model.forget("mira", "L1")
+    clock.now += 60
+    other = open_model(echo_deriver(paraphrase))
+    assert other.retry("mira") == 1
+    other.refresh("mira")
+    assert texts(other) == []
+    other.observe(say("My home is Rome", 3), user_id="mira")
+    other.refresh("mira")
+    assert texts(other) == ["I live in Rome"]
+
+
 def test_an_export_holds_all_and_is_json(rome: UserModel, say: Say) -> None:
     rome.observe(say("I like tea", 2), user_id="mira")
     found = json.loads(json.dumps(rome.export("mira")))

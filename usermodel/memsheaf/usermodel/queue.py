@@ -58,12 +58,13 @@ class RefreshQueue:
         given = list(items)
         if wrong := [each for each in given if not isinstance(each, Item)]:
             raise UsageError(f"observe takes items of a log, not {type(wrong[0]).__name__}")
-        mine = {
-            f"item/{user}/{self._store.digest(item.id)}": (item, text)
-            for item in given
-            if (text := said(item)) is not None
-        }
-        ignored = sum(said(item) is None for item in given)
+        mine: dict[str, tuple[Item, str]] = {}
+        ignored = 0
+        for item in given:
+            if (text := said(item)) is None:
+                ignored += 1
+            else:
+                mine[f"item/{user}/{self._store.digest(item.id)}"] = (item, text)
         if not mine:
             return Handover(ignored=ignored)
         with self._store.writing() as rows:
@@ -200,7 +201,7 @@ class RefreshQueue:
             for row in found:
                 held = decode_item(row.value)
                 rows.delete(row.key)  # a new row is the last one in the order
-                text = encode_item(held.item, held.item.text, self._clock())
+                text = encode_item(held.item, held.item.text, held.taken_at)
                 rows.put(row.key, text, f"queue/{user}")
             desk.aside, desk.attempts, desk.hurry = 0, 0, True
             desk.recount(rows, user)
@@ -288,14 +289,17 @@ class RefreshQueue:
         queued: Sequence[QueuedRow],
         tombstones: Sequence[Tombstone],
     ) -> tuple[list[Operation], list[Rejection]]:
-        """Leave out statements that were forgotten after the batch's items were handed over."""
-        taken = max((each.taken_at for each in queued), default=0.0)
-        gone = {each.statement for each in tombstones if each.until >= taken}
+        """Leave out statements that were forgotten after their sources were handed over."""
+        until = {each.statement: each.until for each in tombstones}
+        taken = {each.item.id: each.taken_at for each in queued}
         allowed: list[Operation] = []
         rejected: list[Rejection] = []
         for operation in operations:
-            text = operation.text if isinstance(operation, Add | Supersede) else None
-            if gone and isinstance(text, str) and self.statement(text) in gone:
+            forgotten = None
+            if until and isinstance(operation, Add | Supersede) and isinstance(operation.text, str):
+                forgotten = until.get(self.statement(operation.text))
+            moments = [] if forgotten is None else [taken.get(s, 0.0) for s in operation.sources]
+            if forgotten is not None and max(moments, default=0.0) <= forgotten:
                 rejected.append(Rejection(operation, "the user had it forgotten"))
             else:
                 allowed.append(operation)
