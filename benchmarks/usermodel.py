@@ -115,6 +115,7 @@ class Run:
         self.acknowledged = 0
         self.costs: list[float] = []
         self.kills = 0
+        self.in_flight: list[int] = []
         self._derivers = [self._start_deriver() for _ in range(load.processes)]
         self._feeder, self._acks = self._start_feeder()
 
@@ -155,7 +156,14 @@ class Run:
             return
         place = self.kills % len(self._derivers)
         _kill(self._derivers[place])
+        self.in_flight.append(self._count_in_flight())
         self._derivers[place] = self._start_deriver()
+
+    def _count_in_flight(self) -> int:
+        """Items that somebody derives, or derived when it was killed."""
+        with UserModel(self.folder, deriver=ScriptedDeriver(0), background=False) as model:
+            items = model.status(limit=self.load.items).items
+        return sum(item.state == "deriving" for item in items)
 
     def _start_feeder(self) -> tuple[SpawnProcess, Connection]:
         """Start at the last acknowledged item: handing it over again must change nothing."""
@@ -223,6 +231,7 @@ def run(load: Load, timeout: float) -> dict[str, object]:
         "users": load.users,
         "items": load.items,
         "kills": going.kills,
+        "in_flight_at_kills": going.in_flight,
         "handover_ms": {f"p{p}": round(cuts[p - 1] * 1000, 3) for p in (50, 95, 99)},
         "fed_seconds": round(fed, 1),
         "seconds": round(seconds, 1),

@@ -170,6 +170,16 @@ def test_a_forgotten_user_leaves_nothing(rome: UserModel, say: Say, folder: Path
     assert texts(rome) == ["I live in Rome"]
 
 
+def test_the_default_deriver_learns_offline(folder: Path, say: Say) -> None:
+    with UserModel(folder, background=False) as model:
+        model.observe(say("I live in Berlin.", 1), user_id="mira")
+        model.refresh("mira")
+        model.observe(say("I moved from Berlin to Lisbon.", 2), user_id="mira")
+        old, new = model.refresh("mira").lines
+        assert (old.sources, old.superseded_by) == (("c:1",), new.id)
+        assert (new.sources, new.text) == (("c:2",), "Lives in Lisbon")
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_forgotten_while_it_is_derived_does_not_return(
     open_model: Opens, say: Say, echo_deriver: Any, whole: bool
