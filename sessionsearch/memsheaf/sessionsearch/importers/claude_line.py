@@ -8,7 +8,7 @@ from typing import Any
 
 from .base import Entry
 from .claude_text import Piece
-from .render import as_text, chain, entry, label, moment, some
+from .render import as_text, chain, entry, label, moment, place, some
 from .source import Problem
 
 __all__ = ["Line"]
@@ -36,18 +36,21 @@ class Line:
     state: dict[str, Any]
     count: int = 0
 
-    def item(self, *, response: bool = False, **fields: Any) -> Entry | Problem:
+    def item(
+        self, *, response: bool = False, key: str | None = None, **fields: Any
+    ) -> Entry | Problem:
         """An item.
 
         Args:
             response: Whether it is a part of an answer of the model, which may go over lines.
+            key: What makes it one, where the line has no id.
             fields: Those of `NewItem` that a line does not tell.
         """
         value, message = self.value, self.message
         uuid = value.get("uuid")
         if isinstance(uuid, str) and uuid:
             key = f"{uuid}:{self.count}"
-        else:
+        elif key is None:
             stamp, before = as_text(value.get("timestamp")), self.state.get("chain", "")
             key = chain(before, self.conversation, stamp, fields["text"])
             self.state["chain"] = key
@@ -59,13 +62,13 @@ class Line:
             created_at=moment(value.get("timestamp")),
             response_id=label(message.get("id")) if response else None,
             metadata=some(
-                id=uuid,
-                parent=value.get("parentUuid"),
-                model=message.get("model"),
-                project=value.get("cwd"),
-                branch=value.get("gitBranch"),
+                id=label(uuid),
+                parent=label(value.get("parentUuid")),
+                model=label(message.get("model")),
+                project=place(value.get("cwd")),
+                branch=label(value.get("gitBranch")),
                 sidechain=self.side or None,
-                agent=value.get("agentId"),
+                agent=label(value.get("agentId")),
             ),
             **fields,
         )

@@ -20,6 +20,7 @@ from .render import (
     conversation_id,
     entry,
     label,
+    place,
     some,
 )
 from .source import Problem, Record, Source
@@ -29,7 +30,6 @@ __all__ = ["ClaudeLines"]
 _FORMAT = "claude-code"
 _CALLS = 256  # that wait for their result
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2)}
-_TITLE_LENGTH = 200
 
 
 class ClaudeLines:
@@ -130,8 +130,8 @@ class ClaudeLines:
     def _describe(self, line: Line) -> Iterator[Event]:
         """A header, where the line tells something new of its conversation."""
         value = line.value
-        project, branch = value.get("cwd"), value.get("gitBranch")
-        model = line.message.get("model")
+        project, branch = place(value.get("cwd")), label(value.get("gitBranch"))
+        model = label(line.message.get("model"))
         latest = (line.conversation, project, branch, model)
         if latest == self._latest:
             return
@@ -141,33 +141,37 @@ class ClaudeLines:
         if told is None:
             told = self._described[line.conversation] = set()
             session = value.get("sessionId") or value.get("session_id")
-            about |= {"format": _FORMAT, "source_id": session, **self._agent(line)}
+            about |= {"format": _FORMAT, "source_id": label(session), **self._agent(line)}
         new = {
             name: text
             for name, text in about.items()
-            if name not in told and isinstance(text, str) and text and text != "<synthetic>"
+            if name not in told and text and text != "<synthetic>"
         }
         if new:
             told.update(new)
             yield Header(line.conversation, metadata=new)
 
-    def _agent(self, line: Line) -> dict[str, object]:
+    def _agent(self, line: Line) -> dict[str, str | None]:
         if not line.side:
             return {}
         parent, mark, _ = line.conversation.rpartition("/")
         path = self._source.path
         if not mark and path.parent.name == "subagents":
             parent = conversation_id(_FORMAT, path.parent.parent.name)
-        return {"parent": parent, "agent": line.value.get("agentId"), "agent_type": self._kind()}
+        return {
+            "parent": parent,
+            "agent": label(line.value.get("agentId")),
+            "agent_type": self._kind(),
+        }
 
-    def _kind(self) -> object:
+    def _kind(self) -> str | None:
         """The kind of a sub-agent, from the small file beside its own."""
         try:
             with self._source.path.with_suffix(".meta.json").open("rb") as file:
                 about = json.loads(file.read(4096))
         except (OSError, ValueError, RecursionError):
             return None
-        return about.get("agentType") if isinstance(about, dict) else None
+        return label(about.get("agentType")) if isinstance(about, dict) else None
 
     def _user(self, line: Line) -> Iterator[Event]:
         content = line.message["content"]
@@ -194,13 +198,11 @@ class ClaudeLines:
 
     def _pieces(self, line: Line, text: str, from_tool: bool) -> Iterator[Piece]:
         value = line.value
-        origin = value.get("origin")
-        human = not isinstance(origin, Mapping) or origin.get("kind") in (None, "human")
         if value.get("isCompactSummary") is True:
             yield Piece(text, "summary", "system", ItemOrigin.AUTOMATION)
         elif from_tool:
             yield Piece(text, "event", "tool", ItemOrigin.TOOL)
-        elif line.side or value.get("isMeta") is True or not human:
+        elif line.side or value.get("isMeta") is True or not _human(value):
             yield Piece(text, "event", "system", ItemOrigin.AUTOMATION)
         else:
             yield from pieces(text)
@@ -294,7 +296,7 @@ class ClaudeLines:
         kind = label(about.get("type"))
         if kind == "queued_command":
             text = content_text(about.get("prompt"))
-            told = about.get("commandMode") in (None, "prompt") and not line.side
+            told = about.get("commandMode") in (None, "prompt") and _human(about) and not line.side
             if told and text.strip():
                 yield from self._describe(line)
                 for piece in pieces(text):
@@ -319,7 +321,9 @@ class ClaudeLines:
             if piece.own:
                 self._queue.put(piece.text)
             yield from self._describe(line)
-            yield line.piece(piece)
+            stamp = as_text(line.value.get("timestamp"))
+            key = f"queue:{stamp}:{mark_of(piece.text)}" if stamp else None
+            yield line.piece(piece, key=key)
 
     def _summary(self, record: Record) -> Iterator[Event]:
         text, leaf = record.value.get("summary"), record.value.get("leafUuid")
@@ -351,7 +355,12 @@ class ClaudeLines:
         name = f"title {conversation}"
         if isinstance(title, str) and title.strip() and rank >= self._state.get(name, 0):
             self._state[name] = rank
-            yield Header(conversation, title=title.strip()[:_TITLE_LENGTH])
+            yield Header(conversation, title=title)
+
+
+def _human(value: Mapping[str, Any]) -> bool:
+    origin = value.get("origin")
+    return not isinstance(origin, Mapping) or origin.get("kind") in (None, "human")
 
 
 def _file_text(about: Mapping[str, Any]) -> str:

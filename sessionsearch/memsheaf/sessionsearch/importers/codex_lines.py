@@ -18,6 +18,7 @@ from .render import (
     entry,
     label,
     moment,
+    place,
     some,
 )
 from .source import Problem, Record, Source, parse_json
@@ -82,25 +83,21 @@ class CodexLines:
             parent = _deep(origin, "parent_thread_id") or parent
         git = payload.get("git")
         branch = git.get("branch") if isinstance(git, Mapping) else None
-        yield from self._tell(project=payload.get("cwd"), branch=branch)
+        yield from self._tell(project=place(payload.get("cwd")), branch=label(branch))
         about = some(
             format=_FORMAT,
-            source_id=self._state.get("session"),
+            source_id=label(self._state.get("session")),
             parent=conversation_id(_FORMAT, parent) if isinstance(parent, str) else None,
             program=label(payload.get("originator")),
         )
         yield Header(self._conversation, metadata=about, started=moment(payload.get("timestamp")))
 
     def _turn(self, payload: Mapping[str, Any]) -> Iterator[Event]:
-        yield from self._tell(project=payload.get("cwd"), model=payload.get("model"))
+        yield from self._tell(project=place(payload.get("cwd")), model=label(payload.get("model")))
 
-    def _tell(self, **about: object) -> Iterator[Event]:
+    def _tell(self, **about: str | None) -> Iterator[Event]:
         """Keep what the later items have in common, and tell it where it is new."""
-        new = {
-            name: text
-            for name, text in about.items()
-            if isinstance(text, str) and text and self._state.get(name) != text
-        }
+        new = {name: text for name, text in about.items() if text and self._state.get(name) != text}
         if new:
             self._state.update(new)
             yield Header(self._conversation, metadata=new)

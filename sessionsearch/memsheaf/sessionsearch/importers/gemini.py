@@ -78,7 +78,7 @@ class GeminiImporter:
         yield Header(
             conversation,
             started=moment(about.get("startTime")),
-            title=title[:200] if isinstance(title, str) else None,
+            title=title if isinstance(title, str) else None,
             metadata=some(
                 format=_FORMAT,
                 source_id=session,

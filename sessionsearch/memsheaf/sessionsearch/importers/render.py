@@ -26,12 +26,14 @@ __all__ = [
     "entry",
     "label",
     "moment",
+    "place",
     "some",
 ]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _OLDEST = datetime(1990, 1, 1, tzinfo=UTC)
 _DAY = 86400.0
+_MAX_PLACE = 4096
 _MAX_ID = 400  # leaves room for what is put around it
 
 
@@ -58,6 +60,11 @@ def label(value: object) -> str | None:
     if isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= _MAX_ID:
         return value
     return None
+
+
+def place(value: object) -> str | None:
+    """A folder, as it is written; None where it is no text of a sensible length."""
+    return value if isinstance(value, str) and len(value) <= _MAX_PLACE else None
 
 
 def moment(value: object) -> datetime | None:

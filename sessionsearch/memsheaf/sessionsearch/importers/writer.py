@@ -20,7 +20,8 @@ __all__ = ["Writer"]
 _BATCH = 2000  # items
 _BATCH_TEXT = 8_000_000  # characters
 _SHOWN = 100  # problems of a file that are kept
-_TITLE = 80  # characters
+_TITLE = 200  # characters of a title
+_OWN_TITLE = 80  # of one that is made from the first words
 
 
 @dataclass(slots=True)
@@ -145,7 +146,7 @@ class Writer:
     def _describe(self, header: Header) -> None:
         held = self._conversation(header.conversation)
         if header.title and header.title.strip():
-            held.title, held.changed = header.title.strip(), True
+            held.title, held.changed = _title(header.title), True
         held.latest = held.latest or header.started
         for name, value in header.metadata.items():
             if value not in (None, "") and name not in held.metadata:
@@ -181,6 +182,11 @@ def _first_words(items: list[NewItem]) -> str | None:
     """The first line that the user wrote."""
     for item in items:
         if item.type == "message" and item.origin is ItemOrigin.USER and item.text.strip():
-            line = item.text.strip().split("\n", 1)[0].strip()
-            return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"
+            return _title(item.text.strip().split("\n", 1)[0], _OWN_TITLE)
     return None
+
+
+def _title(text: str, limit: int = _TITLE) -> str:
+    """A title on one line, not longer than a limit."""
+    line = " ".join(text[: limit * 8].split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
