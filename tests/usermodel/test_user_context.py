@@ -16,8 +16,9 @@ from memsheaf.agent import inject
 from memsheaf.models import ModelUnavailable, ScriptedModel
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import MemoryStack, ProviderContext, Registry, Scope
-from memsheaf.usermodel import Line, LineKind, UserModel
-from memsheaf.usermodel.context import build_context
+from memsheaf.usermodel import Line, LineKind, Profile, UserModel
+from memsheaf.usermodel.codec import encode_profile
+from memsheaf.usermodel.context import RankedCache, build_context
 from memsheaf.usermodel.provider import FACTORY, UserModelOptions
 from memsheaf.usermodel.said import count_tokens
 
@@ -241,3 +242,26 @@ def test_a_hostile_line_stays_one_line_of_data(known: UserModel, say: Callable[.
     assert len(block.splitlines()) == 3
     assert "</memory-context" not in block
     assert "\\u003csystem\\u003e" in block
+
+
+def test_what_is_prepared_follows_each_change_of_any_process(open_model: Opens) -> None:
+    ours, theirs = open_model(), open_model()
+    first = ours.correct("mira", None, "Lives in Rome", LineKind.FACT)
+    assert "Rome" in (ours.build_user_context("mira", "Rome") or "")
+    assert "Rome" in (theirs.build_user_context("mira", "Rome") or "")
+    theirs.correct("mira", first.id, "Lives in Lisbon", LineKind.FACT)
+    assert "Lisbon" in (ours.build_user_context("mira", "Rome") or "")
+    assert "Rome" not in (ours.build_user_context("mira", "Rome") or "")
+    ours.forget("mira")
+    assert theirs.build_user_context("mira", "Lisbon") is None
+    assert not theirs._prepared._held
+    assert not ours._prepared._held
+
+
+def test_no_more_users_are_prepared_than_may_be() -> None:
+    cache = RankedCache(most=2)
+    for number in range(5):
+        profile = Profile(f"user{number}", 1, (line(1, f"Likes {number}"),), 1)
+        ranked = cache.get(f"user{number}", encode_profile(profile))
+        assert [each.text for each, _ in ranked.rank("")] == [f"Likes {number}"]
+    assert list(cache._held) == ["user3", "user4"]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from memsheaf.index import content_words, get_analyzer, terms
 
 from .records import MemoryRecord
 
-__all__ = ["Bm25Reranker", "Reranker", "lexical_relevance", "searchable"]
+__all__ = [
+    "Bm25Reranker",
+    "Reranker",
+    "lexical_relevance",
+    "searchable",
+    "share_of_idf",
+    "term_set",
+]
 
 
 Reranker = Callable[[str, Sequence[MemoryRecord]], list[float]]
@@ -39,16 +46,31 @@ def lexical_relevance(
     Returns:
         One value per record.
     """
-    rules = get_analyzer(analyzer)
-    wanted = set(terms(rules, content_words(text)))
-    if not wanted or not records:
-        return [0.0] * len(records)
-    held = [wanted.intersection(terms(rules, searchable(record))) for record in records]
-    frequency = Counter(term for found in held for term in found)
-    size = len(records)
+    return share_of_idf(text, [term_set(searchable(r), analyzer) for r in records], analyzer)
+
+
+def term_set(text: str, analyzer: str = "english") -> frozenset[str]:
+    """The terms of a text."""
+    return frozenset(terms(get_analyzer(analyzer), text))
+
+
+def share_of_idf(text: str, held: Sequence[Set[str]], analyzer: str = "english") -> list[float]:
+    """`lexical_relevance` for texts whose terms are known.
+
+    Args:
+        text: The query.
+        held: The terms of each text.
+        analyzer: The name of the text analysis that made them.
+    """
+    wanted = set(terms(get_analyzer(analyzer), content_words(text)))
+    if not wanted or not held:
+        return [0.0] * len(held)
+    found = [wanted & each for each in held]
+    frequency = Counter(term for some in found for term in some)
+    size = len(held)
     idf = {t: math.log(1 + (size - frequency[t] + 0.5) / (frequency[t] + 0.5)) for t in wanted}
     whole = math.fsum(idf.values())
-    return [min(1.0, math.fsum(idf[t] for t in found) / whole) for found in held]
+    return [min(1.0, math.fsum(idf[t] for t in some) / whole) if some else 0.0 for some in found]
 
 
 class Bm25Reranker:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Sequence
+from functools import cached_property
 
-from memsheaf.stack import MemoryRecord, Scope, lexical_relevance
+from memsheaf.stack.relevance import share_of_idf, term_set
 
+from .codec import decode_profile
 from .profile import Line, LineKind
 from .said import count_tokens
 
-__all__ = ["HEADING", "build_context", "rank_lines", "shown_line"]
+__all__ = ["HEADING", "RankedCache", "RankedLines", "build_context", "rank_lines", "shown_line"]
 
 HEADING = "## About the user"
 _QUERY = 4_000  # characters; hosts paste whole files into a message, and end with the question
@@ -28,6 +31,79 @@ _JOINERS = "\u200c\u200d\ufe0f"  # scripts and emoji need them
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
+class RankedLines:
+    """Lines that are asked about again and again: what does not depend on the text is kept.
+
+    Args:
+        lines: The current lines.
+    """
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = sorted(lines, key=lambda line: (*_usefulness(line), _number(line)))
+
+    @cached_property
+    def _terms(self) -> list[frozenset[str]]:
+        return [term_set(line.text) for line in self._lines]
+
+    @cached_property
+    def _shown(self) -> list[tuple[str, int]]:
+        shown = [shown_line(line) for line in self._lines]
+        return [(text, count_tokens(text + "\n")) for text in shown]
+
+    def rank(self, text: str) -> list[tuple[Line, float]]:
+        """See `rank_lines`."""
+        return [(self._lines[place], relevance) for place, relevance in self._order(text)]
+
+    def block(self, text: str, max_tokens: int) -> str | None:
+        """See `build_context`."""
+        kept = [HEADING, ""]
+        room = max_tokens - count_tokens(HEADING + "\n\n")
+        for place, _ in self._order(text):
+            shown, cost = self._shown[place]
+            if cost <= room:
+                kept.append(shown)
+                room -= cost
+        return "\n".join(kept) if len(kept) > 2 else None
+
+    def _order(self, text: str) -> list[tuple[int, float]]:
+        """Places by falling relevance; equals keep their order."""
+        relevance = [round(r, 3) for r in share_of_idf(text[-_QUERY:], self._terms)]
+        places = sorted(range(len(relevance)), key=relevance.__getitem__, reverse=True)
+        return [(place, relevance[place]) for place in places]
+
+
+class RankedCache:
+    """The prepared lines of the users who were asked about last.
+
+    Args:
+        most: How many users at the most.
+    """
+
+    def __init__(self, most: int = 256) -> None:
+        self._most = most
+        self._held: dict[str, tuple[str, RankedLines]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, user: str, text: str | None) -> RankedLines:
+        """The current lines of a profile as it is kept; None is an empty one."""
+        if text is None:
+            self.drop(user)
+            return RankedLines(())
+        with self._lock:
+            known = self._held.pop(user, None)
+            if known is None or known[0] != text:
+                known = text, RankedLines(decode_profile(text)[0].current)
+            self._held[user] = known
+            while len(self._held) > self._most:
+                del self._held[next(iter(self._held))]
+            return known[1]
+
+    def drop(self, user: str) -> None:
+        """Keep nothing of a user."""
+        with self._lock:
+            self._held.pop(user, None)
+
+
 def build_context(lines: Sequence[Line], text: str, max_tokens: int) -> str | None:
     """A block about the user, or None where nothing is known or nothing fits.
 
@@ -36,15 +112,7 @@ def build_context(lines: Sequence[Line], text: str, max_tokens: int) -> str | No
         text: What the turn is about; lines that match it come first.
         max_tokens: The most tokens of the block, its heading included.
     """
-    kept = [HEADING, ""]
-    room = max_tokens - count_tokens(HEADING + "\n\n")
-    for line, _ in rank_lines(lines, text):
-        shown = shown_line(line)
-        cost = count_tokens(shown + "\n")
-        if cost <= room:
-            kept.append(shown)
-            room -= cost
-    return "\n".join(kept) if len(kept) > 2 else None
+    return RankedLines(lines).block(text, max_tokens)
 
 
 def rank_lines(lines: Sequence[Line], text: str) -> list[tuple[Line, float]]:
@@ -53,11 +121,7 @@ def rank_lines(lines: Sequence[Line], text: str) -> list[tuple[Line, float]]:
     Relevance decides; among equals the kind, how sure the line is, how often and how lately it
     was said, and its id. The same lines and text give the same order.
     """
-    owner = Scope(user_id="user")
-    records = [MemoryRecord(content=line.text, scope=owner) for line in lines]
-    relevance = [round(r, 3) for r in lexical_relevance(text[-_QUERY:], records)]
-    pairs = sorted(zip(lines, relevance, strict=True), key=lambda pair: _number(pair[0]))
-    return sorted(pairs, key=lambda pair: (-pair[1], *_usefulness(pair[0])))
+    return RankedLines(lines).rank(text)
 
 
 def shown_line(line: Line) -> str:

@@ -23,12 +23,20 @@ from memsheaf.stack import ClosedError, ConfigError, NotFound, Registry
 from .asking import Answer, answer, answer_with_model
 from .batches import Handover
 from .codec import Tombstone, line_to_json
-from .context import build_context
+from .context import RankedCache, RankedLines
 from .correcting import corrected, without_statement
 from .deriver import Deriver, load_deriver
 from .desk import load_desk
 from .profile import Line, LineKind, Profile
-from .profiles import Change, delete_profile, read_changes, read_profile, read_users, write_profile
+from .profiles import (
+    Change,
+    delete_profile,
+    read_changes,
+    read_profile,
+    read_text,
+    read_users,
+    write_profile,
+)
 from .provider import UserModelProvider
 from .queue import RefreshQueue
 from .refresher import Refresher
@@ -114,6 +122,7 @@ class UserModel:
         self._clock = clock
         self._deriver = deriver
         self._lock = threading.Lock()
+        self._prepared = RankedCache()
         self._closed = False
         folder = Path(path).expanduser() if path is not None else Path(tempfile.mkdtemp())
         self._temporary = (folder, os.getpid()) if path is None else None
@@ -240,6 +249,7 @@ class UserModel:
                 write_profile(rows, user, before, after, tombstones, now, BY_USER)
                 gone = len(before.lines) - len(after.lines)
             self._store.owe_erasure(rows)
+        self._prepared.drop(user)
         return Forgotten(gone, items, self._store.erase())
 
     def export(self, user_id: str) -> dict[str, Any]:
@@ -294,7 +304,7 @@ class UserModel:
         """
         if not user_id:
             return None
-        return build_context(self.profile(user_id).current, text, max_tokens)
+        return self._ranked(user_id).block(text, max_tokens)
 
     def ask(self, user_id: str, question: str, model: ChatModel | None = None) -> Answer:
         """Answer a question about a user from the profile, or abstain.
@@ -349,6 +359,13 @@ class UserModel:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _ranked(self, user_id: str) -> RankedLines:
+        """The lines of a user as they are now, prepared for questions."""
+        user = self._queue.name_of(user_id)
+        with self._store.reading() as rows:
+            text = read_text(rows, user)
+        return self._prepared.get(user, text)
 
     def _load(self) -> Deriver:
         with self._lock:

@@ -19,6 +19,7 @@ __all__ = [
     "differences",
     "read_changes",
     "read_profile",
+    "read_text",
     "read_users",
     "write_profile",
 ]
@@ -52,8 +53,13 @@ class Change:
 
 def read_profile(rows: Reader, user: str, user_id: str) -> tuple[Profile, tuple[Tombstone, ...]]:
     """A user's profile and tombstones; an empty profile where nothing is known."""
-    text = rows.get(_profile_key(user))
+    text = read_text(rows, user)
     return (Profile(user_id), ()) if text is None else decode_profile(text)
+
+
+def read_text(rows: Reader, user: str) -> str | None:
+    """A user's profile as it is kept; the same text is the same profile."""
+    return rows.get(_profile_key(user))
 
 
 def write_profile(
