@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import random
 import resource
 import signal
 import sqlite3
@@ -10,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import diskcache
 import pytest
 
+from memsheaf.index import BM25Index
 from memsheaf.providers import local, local_view
 from memsheaf.providers.local import LocalStore
 from memsheaf.providers.oplog import Row
@@ -100,11 +101,14 @@ def test_a_restart_finds_everything(tmp_path: Path) -> None:
 
 def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     children = [start(tmp_path, name, 100_000) for name in "abc"]
-    time.sleep(2.0)
+    complete: list[str] = []
+    for child in children:
+        assert child.stdout is not None
+        complete += [child.stdout.readline().strip() for _ in range(10)]
     for child in children:
         child.send_signal(signal.SIGKILL)
-    lines = [line.strip() for child in children for line in child.communicate()[0].splitlines()]
-    complete = [line for line in lines if line]
+    for child in children:
+        complete += [line for line in child.communicate()[0].splitlines() if line.strip()]
     stored = {line[1:] for line in complete if line[0] == "+"}
     forgotten = {line[1:] for line in complete if line[0] == "-"}
     assert len(stored) > 20
@@ -281,9 +285,10 @@ def test_a_snapshot_is_used_only_where_it_is_true(
     replayed: list[int] = []
     apply = local_view.View.apply
 
-    def counted(view: local_view.View, rows: list[Row]) -> None:
+    def counted(view: local_view.View, batches: Iterable[list[Row]]) -> None:
+        rows = [row for batch in batches for row in batch]
         replayed.append(len(rows))
-        apply(view, rows)
+        apply(view, [rows] if rows else [])
 
     monkeypatch.setattr(local_view.View, "apply", counted)
     with LocalStore(folder) as store:
@@ -291,6 +296,85 @@ def test_a_snapshot_is_used_only_where_it_is_true(
         assert ids(store, "tea") == ids(store) == expected
         assert ids(store, "coffee") == set()
         assert sum(replayed) == {"none": 0, "stale": 1}.get(damage, 50)
+
+
+@pytest.mark.parametrize("change", ["forget", "update", "replace"])
+def test_the_saved_index_holds_nothing_of_what_was_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    saved = tmp_path / "index"
+
+    def bytes_of(folder: Path) -> bytes:
+        return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+    with LocalStore(tmp_path) as store:
+        store.store_many([note(f"tea number {n}", id=f"r{n:04}") for n in range(3_000)])
+        store.store(note("hunter2xyzzy tea", id="r-secret"))
+    assert b"hunter2xyzzy" in bytes_of(saved)
+    with LocalStore(tmp_path) as store:
+        if change == "forget":
+            assert store.forget("r-secret", MIRA)
+        elif change == "update":
+            assert store.update("r-secret", MIRA, {"content": "milk"})
+        else:
+            store.store(note("milk", id="r-secret"))
+        assert not saved.exists()
+        assert ids(store, "hunter2xyzzy") == set()
+    assert b"hunter2xyzzy" not in bytes_of(tmp_path)
+    assert (b"r-secret" in bytes_of(saved)) == (change != "forget")
+    kept = BM25Index.load(saved / "text")
+    assert all(segment.gone == 0 for segment in kept._store.segments)
+    assert kept._store.vocabulary.find("hunter2xyzzy") is None
+    with LocalStore(tmp_path) as store:
+        assert ids(store, "milk") == (set() if change == "forget" else {"r-secret"})
+        assert len(ids(store, "tea")) == 3_000
+
+
+def test_a_flipped_byte_of_the_saved_index_is_never_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    with LocalStore(tmp_path / "a") as store:
+        store.store_many([note(f"tea number{n}", id=f"r{n}") for n in range(40)])
+        expected = [(hit.id, hit.score) for hit in store.search("tea number7", MIRA, 99, None)]
+    saved = {
+        file: file.read_bytes() for file in (tmp_path / "a" / "index").rglob("*") if file.is_file()
+    }
+    rng = random.Random(7)
+    for file, data in saved.items():
+        for at in rng.sample(range(len(data)), 4):
+            for other, content in saved.items():
+                other.parent.mkdir(parents=True, exist_ok=True)
+                other.write_bytes(content)
+            file.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+            store = LocalStore(tmp_path / "a")
+            found = [(hit.id, hit.score) for hit in store.search("tea number7", MIRA, 99, None)]
+            assert found == expected
+            assert ids(store) == {f"r{n}" for n in range(40)}
+            store.close()
+
+
+def test_recalls_do_not_index_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    with LocalStore(tmp_path) as store:
+        store.store_many([note(f"tea number{n}", id=f"r{n}") for n in range(20)])
+        assert len(ids(store, "tea")) == 20
+        assert store.touch([f"r{n}" for n in range(20)], MIRA) == 20
+        assert len(ids(store, "tea")) == 20
+        assert store._view is not None
+        assert store._view.index._store.inserted == 20
+        store.store(note("milk", id="r3"))
+        assert ids(store, "milk") == {"r3"}
+        store.forget("r3", MIRA)
+        store.store(note("milk", id="r3"))
+        assert ids(store, "milk") == {"r3"}
+    with LocalStore(tmp_path) as store:
+        assert store.touch(["r3"], MIRA) == 1
+        assert ids(store, "milk") == {"r3"}
+        held = store.get("r3", MIRA)
+        assert held is not None
+        assert held.access_count == 1
 
 
 def test_searching_needs_no_write_lock(tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ __all__ = ["Catalog", "micros"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = {"key": ("u8", ()), "created": ("i8", ()), "updated": ("i8", ()),
-            "owner": ("u8", (4,)), "alive": ("?", ())}  # fmt: skip
+            "owner": ("u8", (4,)), "text": ("u8", ()), "alive": ("?", ())}  # fmt: skip
 _FIRST_CHUNK = 64
 
 
 class Catalog:
-    """One row per record: when it was created and updated, and hashes of its scope's fields.
+    """One row per record: its times, hashes of its scope's fields, and one of what is indexed.
 
     Rows that came from a snapshot are sorted by the hash of their id, so that opening a large
     store builds no dictionary; later rows are found through one.
@@ -39,9 +39,15 @@ class Catalog:
             name: np.zeros((64, *shape), kind) for name, (kind, shape) in _COLUMNS.items()
         }
 
-    def put(self, record_id: str, scope: Scope, created: int, updated: int) -> None:
-        """Add or replace a record; times in microseconds since 1970."""
+    def put(self, record_id: str, scope: Scope, created: int, updated: int, indexed: str) -> bool:
+        """Add or replace a record; True where what is indexed of it is new.
+
+        Times are in microseconds since 1970.
+        """
         place = self._find(record_id)
+        text = np.uint64(_digest(indexed))
+        known = place is not None and self._data["alive"][place]
+        known = known and self._data["text"][place] == text
         if place is None:
             place = self._count
             if place == len(self._data["key"]):
@@ -57,6 +63,8 @@ class Catalog:
         for name, value in (("created", created), ("updated", updated), ("alive", True)):
             self._data[name][place] = value
         self._data["owner"][place] = np.array(owner, np.uint64)
+        self._data["text"][place] = text
+        return not known
 
     def remove(self, record_id: str) -> None:
         """Remove a record, if it is there."""
@@ -174,6 +182,8 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-@lru_cache(maxsize=65_536)
-def _hash(value: str) -> int:
+def _digest(value: str) -> int:
     return int.from_bytes(blake2b(value.encode(), digest_size=8).digest(), "little") or 1
+
+
+_hash = lru_cache(maxsize=65_536)(_digest)

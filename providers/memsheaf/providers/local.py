@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memsheaf.index import IndexHit, Partition, content_words
+from memsheaf.index import content_words
 from memsheaf.stack import (
     SCOPE_FIELDS,
     ClosedError,
@@ -143,12 +143,9 @@ class LocalStore:
             return self._recent(view, scope, limit, filters)
         where = None if scope.is_everyone else partition_of(scope)
         asked = max(limit, _POOL) if self._ranked else limit
-        fuzzy: bool | None = None if self._fuzzy else False
+        text = content_words(text) if self._text[0].startswith("english") else text
         while True:
-            text = content_words(text) if self._text[0].startswith("english") else text
-            found = view.index.search(text, asked, where=where, fuzzy=bool(fuzzy))
-            if fuzzy is None and (fuzzy := _misses_a_word(view, text, where, found)):
-                continue
+            found = view.index.search(text, asked, where=where, fuzzy=self._fuzzy)
             records = self._records([hit.id for hit in found])
             scored = [(hit.id, hit.score, hit.relevance) for hit in found]
             keep = len(found) if self._ranked else limit
@@ -308,8 +305,11 @@ class LocalStore:
             if self._view is None:
                 self._view = self._restored(log, last)
             view = self._view
-            for rows in log.tail(view.sequence):
-                view.apply(rows)
+            try:
+                view.apply(log.tail(view.sequence))
+            except BaseException:
+                self._view = None  # it may hold half of the rows
+                raise
             self._behind = 0
             return view
 
@@ -402,8 +402,7 @@ class LocalStore:
         if len(view.index) < _WORTH_SAVING or view.saved == view.sequence:
             return
         with log.writing():  # nobody forgets while the snapshot is written
-            for rows in log.tail(view.sequence):
-                view.apply(rows)
+            view.apply(log.tail(view.sequence))
             view.save(folder, log.identity)
 
     def before_fork(self) -> None:
@@ -419,16 +418,6 @@ class LocalStore:
         if child:
             self._view = None  # another thread may have been inside the index
         self._lock.release()
-
-
-def _misses_a_word(
-    view: View, text: str, where: Partition | None, found: Sequence[IndexHit]
-) -> bool:
-    """Whether some word of the text is unknown there, so that similar ones are worth a look."""
-    if found and found[0].relevance >= 1:
-        return False
-    words = dict.fromkeys(view.index.analyzer.tokenize(text))
-    return any(not view.index.search(word, 1, where=where) for word in words)
 
 
 def _own_copy(record: MemoryRecord) -> MemoryRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,33 +30,51 @@ class View:
         self.sequence = 0
         self.saved = 0
 
-    def apply(self, rows: list[Row]) -> None:
-        """Take in the next rows; doing it twice changes nothing."""
-        documents: list[Document] = []
-        for row in rows:
-            if row.text is None:
-                self.index.remove(row.id)
-                self.catalog.remove(row.id)
-                continue
-            try:
-                data = json.loads(row.text)
-                scope = Scope(**data["scope"])
-                fields = {"content": data["content"], "tags": " ".join(data["tags"])}
-                created, updated = parse_time(data["created_at"]), parse_time(data["updated_at"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise StoreCorrupt(
-                    f"row {row.sequence} of the log is not a record; restore a backup"
-                ) from error
-            documents.append(Document(row.id, fields, partition_of(scope)))
-            self.catalog.put(row.id, scope, micros(created), micros(updated))
-        self.index.add_many(documents)
-        if rows:
-            self.sequence = rows[-1].sequence
+    def apply(self, batches: Iterable[list[Row]]) -> None:
+        """Take in the next rows; doing it twice changes nothing. A view that fails is of no use."""
+        gone: dict[str, None] = {}
+        last = self.sequence
+
+        def documents() -> Iterator[Document]:
+            nonlocal last
+            for rows in batches:
+                for row in rows:
+                    if row.text is None:
+                        gone[row.id] = None
+                        self.catalog.remove(row.id)
+                        continue
+                    gone.pop(row.id, None)
+                    document = self._document(row, row.text)
+                    if document is not None:
+                        yield document
+                last = rows[-1].sequence if rows else last
+
+        self.index.add_many(documents())
+        for record_id in gone:
+            self.index.remove(record_id)
+        self.sequence = last
+
+    def _document(self, row: Row, text: str) -> Document | None:
+        """Put a row into the catalogue; what is to be indexed, None where that is known."""
+        try:
+            data = json.loads(text)
+            scope = Scope(**data["scope"])
+            fields = {"content": data["content"], "tags": " ".join(data["tags"])}
+            created, updated = parse_time(data["created_at"]), parse_time(data["updated_at"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreCorrupt(
+                f"row {row.sequence} of the log is not a record; restore a backup"
+            ) from error
+        indexed = "\0".join((*fields.values(), repr(scope.key())))
+        if self.catalog.put(row.id, scope, micros(created), micros(updated), indexed):
+            return Document(row.id, fields, partition_of(scope))
+        return None
 
     def save(self, folder: Path, identity: str) -> None:
         """Write a snapshot; the caller holds the log, so that nothing is forgotten meanwhile."""
         target = folder / _FOLDER
         target.mkdir(mode=0o700, exist_ok=True)
+        self.index.compact()  # of what was forgotten or replaced not even numbers stay
         self.index.save(target / "text", sequence=self.sequence)
         self.catalog.save(target / "catalog.npz", sequence=self.sequence, identity=identity)
         for file in target.rglob("*"):
@@ -72,6 +91,7 @@ class View:
         try:
             catalog, sequence, owner = Catalog.load(source / "catalog.npz")
             index = BM25Index.load(source / "text", analyzer=analyzer, k1=k1, b=b)
+            index.verify()
         except FileNotFoundError:
             return None
         except (SnapshotError, ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
