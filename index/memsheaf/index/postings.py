@@ -195,14 +195,11 @@ def look_up(
     >>> part.runs(sea.place).groups.tolist(), part.runs(sea.place).frequencies.tolist()
     ([7], [2.0])
     """
-    sources, query, _, _ = index._prepare(text, None, None, None, False, False)
+    sources, query = index._prepare(text, None, None, None, False, False)
     cache.keep([s.part for s in sources if isinstance(s.part, Segment)])
-    numbers = query.terms.tolist()
-    words = [
-        Term(float(query.factors[slot[0][0]]) if slot else 1.0, slot[0][0] if slot else None)
-        for slot in query.slots
-    ]
-    return [Part(source, numbers, cache, number) for source in sources], words
+    places = {n: i for i, n in enumerate(query.terms)}
+    asked = [Term(n, places.get(slot[0][0]) if slot else None) for n, slot in query.asked]
+    return [Part(source, query.terms, cache, number) for source in sources], asked
 
 
 def lengths_since(index: BM25Index, first: int) -> Floats:

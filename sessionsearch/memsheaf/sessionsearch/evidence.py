@@ -1,9 +1,9 @@
 """The three levels of evidence, computed where they can win.
 
 A conversation is a block: from its runs alone follow its own score and a bound on those of its
-items (as in block-max pruning, Ding and Suel 2011). Items are scored in the conversations with the
-highest bounds. Then the rare words of the query alone show which of the others are still able to
-have one among the best, and these are scored too.
+items (as in block-max pruning, Ding and Suel 2011). The words are added up from the rarest to the
+commonest, and each time fewer conversations are able to have an item among the best (as in
+MaxScore, Turtle and Flood 1995).
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_FIRST = 32
-"""Conversations whose items are scored first."""
 _FEW = 2048
-"""Postings that are scored without looking at the rare words first."""
+"""Postings of a word that are added up without asking which conversations are still able."""
+_ROUNDING = 1e-9
 _AFTER = 0.8
 """What the turn after lends, as a share of what the turn before lends."""
 _BETWEEN = 1.1
@@ -54,9 +53,10 @@ class _List:
 
     Attributes:
         chosen: The places of the runs, None for all.
+        conversations: The conversation of each.
+        counts: How many items of it hold the word.
         weight: What the word weighs in an item.
         peak: What it can add to an item's own score, for each conversation.
-        bound: What it and its neighbours can add to an item's score.
     """
 
     part: Part
@@ -66,24 +66,8 @@ class _List:
     conversations: Ints
     weight: float
     idf: float
+    counts: Ints
     peak: Floats
-    bound: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Items of some conversations; to their scores comes `lent` times the largest own score."""
-
-    rows: Ints
-    scores: Floats
-    lent: Floats
-    relevance: Floats
-    own: Floats
-
-    @property
-    def top(self) -> float:
-        """The largest own score."""
-        return float(self.own.max(initial=0.0))
 
 
 class Evidence:
@@ -117,8 +101,8 @@ class Evidence:
         self._norm = self._k1 * (1 - self._b + self._b / (longest or 1.0) * words)
         self._lists: list[_List] = []
         self._whole = 0.0
-        self._session, self._own, self._bound = (np.zeros(len(items)) for _ in range(3))
-        self._reach = self._reaches()
+        self._session, self._bound = np.zeros(len(items)), np.zeros(len(items))
+        self._highest = max([1.0, *ranking.roles.values()]) * max([1.0, *ranking.types.values()])
         parts, found = look_up(index, text, cache, _number)
         for word in found:
             self._add(word, parts)
@@ -129,7 +113,7 @@ class Evidence:
 
     def every(self, among: Mask) -> Scored:
         """All items of some conversations that hold a word."""
-        return self._finish([self._score(among & (self._own > 0))])
+        return self._scored(among & (self._bound > 0), None, lambda rows: None)
 
     def best(self, limit: int, among: Mask, keep: Callable[[Ints], Mask | None]) -> Scored:
         """At least the best items of some conversations.
@@ -139,36 +123,101 @@ class Evidence:
             among: The conversations.
             keep: Which rows may be returned; None for all.
         """
-        able = np.flatnonzero(among & (self._own > 0))
-        own, bound = self._own[able], self._bound[able]
-        found: list[_Rows] = []
-        ask, refined = _FIRST, False
-        while len(able):
-            top = max((each.top for each in found), default=0.0)
-            highest = self._highest(bound, max(top, float(own.max())), able)
-            if found:
-                floor = self._floor(found, top, limit, keep)
-                left = np.flatnonzero((highest >= floor) | (own > top))
-                able, own, bound, highest = able[left], own[left], bound[left], highest[left]
-                if not refined and len(able) > ask and self._size(able) > _FEW:
-                    own, bound = self._refined(able, floor)
-                    refined = True
-                    continue
-            if len(able) > ask:
-                order = np.argpartition(-highest, ask)
-                now, rest = order[:ask], order[ask:]
-            else:
-                now, rest = np.arange(len(able)), np.zeros(0, np.int64)
-            found.append(self._score(self._mask(able[now])))
-            able, own, bound = able[rest], own[rest], bound[rest]
-            ask *= 4
-        return self._finish(found)
+        return self._scored(among & (self._bound > 0), limit, keep)
 
-    def _reaches(self) -> Floats:
-        """How many times its best weight a word can add to an item, by count and conversation."""
-        f = self._lent
-        steps = np.stack([f * 0, f * 0 + 1, f, _AFTER * f, f**2, (_AFTER * f) ** 2])
-        return np.cumsum(steps, axis=0)
+    def _scored(self, able: Mask, limit: int | None, keep: Callable[[Ints], Mask | None]) -> Scored:
+        """Add up word after word, the rarest first, in the conversations that are still able.
+
+        What is added up so far is a score that an item surely reaches. With a limit, conversations
+        are dropped whose bounds lie below the score that so many items reach.
+        """
+        own, share = self._catalog.scratch()
+        touched: list[Ints] = []
+        held, rest = 0, self._bound.copy()
+        peaks = [float(each.peak.max()) for each in self._lists]
+        try:
+            for place, each in enumerate(self._lists):
+                runs = np.flatnonzero(able[each.conversations])
+                size = int(each.counts[runs].sum())
+                if limit is not None and touched and size > max(_FEW, held // 4):
+                    more = sum(peaks[place:])
+                    able = self._able(able, _distinct(touched), rest, more, limit, keep)
+                    runs = np.flatnonzero(able[each.conversations])
+                rest[each.conversations] -= each.peak
+                if not len(runs):
+                    continue
+                runs = runs if each.chosen is None else each.chosen[runs]
+                rows, codes = each.part.postings(each.place, each.runs, runs)
+                own[rows] += self._table[codes] * each.weight
+                share[rows] += each.idf
+                touched.append(rows)
+                held += len(rows)
+            rows = _distinct(touched)
+            rows = rows[able[self._catalog.rows["conversation"][rows]]]
+            scores, top = self._reached(rows)
+            lent, factor = self._lent_to(rows)
+            scores = (scores + lent * top) * factor
+            return Scored(rows, scores, np.minimum(1.0, share[rows] / (self._whole or 1.0)))
+        finally:
+            for rows in touched:
+                own[rows] = share[rows] = 0.0
+
+    def _able(
+        self,
+        able: Mask,
+        rows: Ints,
+        rest: Floats,
+        peak: float,
+        limit: int,
+        keep: Callable[[Ints], Mask | None],
+    ) -> Mask:
+        """Those of the conversations that can still have one of the best items.
+
+        Args:
+            able: The conversations so far.
+            rows: The items that hold one of the words so far.
+            rest: What the other words can add, for each conversation.
+            peak: What the other words can add to an own score.
+            limit: How many items will be wanted.
+            keep: Which rows may be returned.
+        """
+        reached, top = self._reached(rows)
+        lent, factor = self._lent_to(rows)
+        sure = (reached + lent * top) * factor
+        mask = keep(rows)
+        sure = sure if mask is None else sure[mask]
+        if len(sure) < limit or not limit:
+            return able
+        floor = float(np.partition(sure, -limit)[-limit]) * (1 - _ROUNDING)
+        prior = self._ranking.prior * (top + peak)
+        owners = self._catalog.rows["conversation"][rows]
+        bound = reached + rest[owners] + prior * self._scaled[owners]
+        left = able & (self._highest * (rest + prior * self._scaled) >= floor)
+        left[owners[self._highest * bound >= floor]] = True
+        return left & able
+
+    def _reached(self, rows: Ints) -> tuple[Floats, float]:
+        """What items and their neighbours hold so far, and the most that one holds itself."""
+        own, _ = self._catalog.scratch()
+        alone = own[rows]
+        top = float(alone.max(initial=0.0))
+        if not self._ranking.neighbours:
+            return alone, top
+        before, after = self._catalog.rows["before"], self._catalog.rows["after"]
+        one, two = before[rows], after[rows]
+        f = self._lent[self._catalog.rows["conversation"][rows]]
+        score = alone + f * (own[one] + _AFTER * own[two])
+        one, two = np.where(one < 0, -1, before[one]), np.where(two < 0, -1, after[two])
+        score += f**2 * (own[one] + _AFTER**2 * own[two])
+        return score, top
+
+    def _lent_to(self, rows: Ints) -> tuple[Floats, Floats | float]:
+        """The share of the largest score that the session lends to items, and their factors."""
+        table, ranking = self._catalog.rows, self._ranking
+        lent = ranking.prior / (1 + table["words"][rows] / ranking.tau)
+        lent = lent * self._scaled[table["conversation"][rows]]
+        factor = self._catalog.factors(ranking.roles, table["role"][rows])
+        return lent, factor * self._catalog.factors(ranking.types, table["type"][rows])
 
     def _add(self, word: Term, parts: Sequence[Part]) -> None:
         """Take in a word: its rarity, the evidence of the sessions, the bounds."""
@@ -190,11 +239,11 @@ class Evidence:
         weight = word.times * idf
         for part, runs, chosen, owners in seen:
             peak = self._table[_of(runs.peaks, chosen)] * weight
-            bound = peak * self._reach[np.minimum(_of(runs.counts, chosen), 5), owners]
-            self._own[owners] += peak
-            self._bound[owners] += bound
-            made = _List(part, word.place, runs, chosen, owners, weight, idf, peak, bound)
-            self._lists.append(made)
+            self._bound[owners] += peak
+            counts = _of(runs.counts, chosen)
+            self._lists.append(
+                _List(part, word.place, runs, chosen, owners, weight, idf, counts, peak)
+            )
         owners, tf = seen[0][3], _of(seen[0][1].frequencies, seen[0][2])
         if len(seen) > 1:
             held = np.zeros(len(self._session))
@@ -204,101 +253,6 @@ class Evidence:
             tf = held[owners]
         gain = word.times * _idf(self._searched.conversations, len(owners)) * (self._k1 + 1)
         self._session[owners] += gain * tf / (tf + self._norm[owners])
-
-    def _highest(self, bound: Floats, most: float, able: Ints) -> Floats:
-        """Bounds on the scores of the items of conversations."""
-        factor = max([1.0, *self._ranking.roles.values()])
-        factor *= max([1.0, *self._ranking.types.values()])
-        highest: Floats = factor * (bound + self._ranking.prior * most * self._scaled[able])
-        return highest
-
-    def _refined(self, able: Ints, floor: float) -> tuple[Floats, Floats]:
-        """Tighter bounds: items are looked at for the rare words, conversations for the rest."""
-        rest = sum(float(each.bound.max()) for each in self._lists)
-        rare = 0
-        while rare < len(self._lists) and rest > floor / 3:
-            rest -= float(self._lists[rare].bound.max())
-            rare += 1
-        common, own = np.zeros(len(self._own)), np.zeros(len(self._own))
-        for each in self._lists[rare:]:
-            common[each.conversations] += each.bound
-            own[each.conversations] += each.peak
-        found = self._evidence(self._mask(able), self._lists[:rare])
-        owners = self._catalog.rows["conversation"][found.rows]
-        best, alone = np.zeros(len(self._own)), np.zeros(len(self._own))
-        np.maximum.at(best, owners, found.scores)
-        np.maximum.at(alone, owners, found.own)
-        bound = np.minimum(self._bound[able], best[able] * _BETWEEN + common[able])
-        return alone[able] + own[able], bound
-
-    def _evidence(self, chosen: Mask, lists: Sequence[_List]) -> _Rows:
-        """What the items of some conversations and their neighbours hold of some words."""
-        own, share = self._catalog.scratch()
-        touched = []
-        for each in lists:
-            runs = np.flatnonzero(chosen[each.conversations])
-            if len(runs):
-                runs = runs if each.chosen is None else each.chosen[runs]
-                rows, codes = each.part.postings(each.place, each.runs, runs)
-                own[rows] += self._table[codes] * each.weight
-                share[rows] += each.idf
-                touched.append(rows)
-        rows = _distinct(touched)
-        alone, relevance = own[rows], share[rows]
-        score = alone
-        if self._ranking.neighbours:
-            before, after = self._catalog.rows["before"], self._catalog.rows["after"]
-            one, two = before[rows], after[rows]
-            f = self._lent[self._catalog.rows["conversation"][rows]]
-            score = alone + f * (own[one] + _AFTER * own[two])
-            one, two = np.where(one < 0, -1, before[one]), np.where(two < 0, -1, after[two])
-            score += f**2 * (own[one] + _AFTER**2 * own[two])
-        own[rows] = share[rows] = 0.0
-        return _Rows(rows, score, np.zeros(len(rows)), relevance, alone)
-
-    def _score(self, chosen: Mask) -> _Rows:
-        """Score the items of some conversations."""
-        found = self._evidence(chosen, self._lists)
-        rows = found.rows
-        table, ranking = self._catalog.rows, self._ranking
-        lent = ranking.prior / (1 + table["words"][rows] / ranking.tau)
-        lent = lent * self._scaled[table["conversation"][rows]]
-        factor = self._catalog.factors(ranking.roles, table["role"][rows])
-        factor = factor * self._catalog.factors(ranking.types, table["type"][rows])
-        return _Rows(rows, found.scores * factor, lent * factor, found.relevance, found.own)
-
-    def _floor(
-        self, found: list[_Rows], top: float, limit: int, keep: Callable[[Ints], Mask | None]
-    ) -> float:
-        """A score that `limit` items surely reach."""
-        scores = [np.zeros(0)]
-        for each in found:
-            score = each.scores + each.lent * top
-            mask = keep(each.rows)
-            scores.append(score if mask is None else score[mask])
-        every = np.concatenate(scores)
-        if len(every) < limit or not limit:
-            return 0.0
-        return float(np.partition(every, -limit)[-limit])
-
-    def _finish(self, found: list[_Rows]) -> Scored:
-        top = max((each.top for each in found), default=0.0)
-        rows = np.concatenate([np.zeros(0, np.int64), *(each.rows for each in found)])
-        scores = np.concatenate([np.zeros(0), *(each.scores + each.lent * top for each in found)])
-        shares = np.concatenate([np.zeros(0), *(each.relevance for each in found)])
-        return Scored(rows, scores, np.minimum(1.0, shares / (self._whole or 1.0)))
-
-    def _mask(self, conversations: Ints) -> Mask:
-        mask = np.zeros(len(self._own), bool)
-        mask[conversations] = True
-        return mask
-
-    def _size(self, conversations: Ints) -> int:
-        """How many postings conversations have."""
-        mask = self._mask(conversations)
-        counts = (_of(each.runs.counts, each.chosen) for each in self._lists)
-        pairs = zip(counts, self._lists, strict=True)
-        return sum(int(count[mask[each.conversations]].sum()) for count, each in pairs)
 
 
 @lru_cache(maxsize=64)
