@@ -25,6 +25,7 @@ COMMANDS = {
     "export": ("transfer", "Write memories as JSON lines."),
     "import": ("transfer", "Read memories from JSON lines."),
     "sessions": ("sessions", "Import, search and read past conversations."),
+    "user": ("user", "Read, correct and forget what is known of you."),
     "providers": ("inspect", "List providers and plugins with their health."),
     "doctor": ("inspect", "Try every provider, and say what to do."),
     "config": ("inspect", "Show the effective configuration with origins."),

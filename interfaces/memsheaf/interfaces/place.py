@@ -24,7 +24,7 @@ from .common import refuse_if, scope_of
 if TYPE_CHECKING:
     from memsheaf.sessionsearch import SessionSearch
 
-__all__ = ["Place", "opened_sessions", "place"]
+__all__ = ["Place", "opened_sessions", "place", "prepare"]
 
 _FOLDER = "sessions"
 _LOG = "sessions.db"
@@ -58,7 +58,7 @@ def opened_sessions(*, make: bool = False, **owner: str | bool | None) -> Iterat
     if not make and not (found.folder / _LOG).exists():
         yield found
         return
-    _prepare(found.folder)
+    prepare(found.folder)
     from memsheaf.sessionsearch import open_sessions
 
     with open_sessions(found.folder) as search:
@@ -100,8 +100,8 @@ def _configured() -> tuple[Path, Scope | None]:
     return config.data, config.scope
 
 
-def _prepare(folder: Path) -> None:
-    """Make the data folder private, and refuse one that leads elsewhere."""
+def prepare(folder: Path) -> None:
+    """Make a folder in the data folder, both private; refuse one that leads elsewhere."""
     data = folder.parent
     if folder.is_symlink() and not folder.resolve().is_relative_to(data.resolve()):
         raise ProviderUnavailable(f"{folder} is a link out of {data}; remove the link")

@@ -1,0 +1,291 @@
+"""`memsheaf user …` from end to end, in a home of its own."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsheaf.interfaces import main
+from memsheaf.interfaces.commands.user import _SUBCOMMANDS
+from memsheaf.sessionsearch import ItemOrigin, NewItem, open_sessions
+from memsheaf.stack import Scope
+
+HOSTILE = "a\x1b]0;owned\x07\x1b[31mred\r\x9b2J\u202eevil"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("MEMSHEAF_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMSHEAF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LOGNAME", "mira")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+    def ran(*words: str) -> Done:
+        capsysbinary.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(["user", *words])
+        printed = capsysbinary.readouterr()
+        assert b"Traceback" not in printed.err
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Done(code, printed.out.decode(), printed.err.decode())
+
+    return ran
+
+
+def texts(done: Done) -> list[str]:
+    return [line["text"] for line in done.json["lines"]]
+
+
+def data(home: Path) -> Path:
+    return home / "data"
+
+
+def everywhere(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_learn_show_history_correct_forget(run: Run) -> None:
+    made = run("learn", "I live in Berlin. I love hiking.", "--json")
+    assert made.code == 0
+    assert texts(made) == ["Lives in Berlin", "Loves hiking"]
+    assert (made.json["accepted"], made.json["repeated"], made.json["ignored"]) == (1, 0, 0)
+    moved = run("learn", "I moved from Berlin to Lisbon.", "--json")
+    assert (texts(moved), moved.json["ended"]) == (["Lives in Lisbon"], 1)
+
+    shown = run("show", "--json")
+    assert shown.code == 0
+    assert shown.json["user_id"] == "mira"
+    assert texts(shown) == ["Loves hiking", "Lives in Lisbon"]
+    assert set(shown.json["lines"][0]) == {
+        "id",
+        "kind",
+        "text",
+        "confidence",
+        "times",
+        "first_seen",
+        "last_seen",
+        "sources",
+        "origin",
+        "subject",
+        "current",
+        "superseded_by",
+        "ended_at",
+        "reason",
+    }
+    everything = run("show", "--all", "--json").json["lines"]
+    assert [line["current"] for line in everything] == [False, True, True]
+    assert everything[0]["superseded_by"] == everything[2]["id"]
+    assert texts(run("show", "--kind", "preference", "--json")) == ["Loves hiking"]
+
+    right = run("correct", "Lives in Porto", "--line", "L3", "--json")
+    assert right.code == 0
+    assert right.json["line"]["origin"] == "user"
+    assert run("learn", "I live in Lisbon.").code == 0
+    assert texts(run("show", "--json")) == ["Loves hiking", "Lives in Porto"]
+
+    changes = run("history", "--json").json["changes"]
+    assert [change["action"] for change in changes[:2]] == ["added", "added"]
+    assert {change["by"] for change in changes} == {"rules", "user"}
+    assert len(run("history", "--limit", "2", "--json").json["changes"]) == 2
+
+    gone = run("forget", "L2", "--json")
+    assert (gone.code, gone.json["lines"], gone.json["erased"]) == (0, 1, True)
+    assert texts(run("show", "--json")) == ["Lives in Porto"]
+    assert run("forget", "L2").code == 1
+
+
+def test_text_for_people(run: Run) -> None:
+    learned = run("learn", "I love tea.")
+    assert "Loves tea" in learned.out
+    assert "1 new lines" in learned.out
+    shown = run("show")
+    assert "preference; confidence 0.80; said once" in shown.out
+    assert "from told-" in shown.out
+    assert "added" in run("history").out
+    assert "0 waiting, 0 set aside" in run("status").out
+    assert "version 1, 1 lines" in run("refresh").out
+    assert "written by the user" in run("correct", "Loves oolong", "--line", "L1").out
+    assert "replaced by L2" in run("show", "--all").out
+    assert "forgot 2 lines" in run("forget", "--all").out
+
+
+def test_a_line_leads_to_the_words_that_it_came_from(run: Run, home: Path) -> None:
+    (line,) = run("learn", "I play the cello.", "--json").json["lines"]
+    with open_sessions(data(home) / "sessions") as sessions:
+        item = sessions.log.item(line["sources"][0], Scope(user_id="mira"))
+    assert item.text == "I play the cello."
+
+
+def test_kept_conversations_are_learned_from_once(run: Run, home: Path) -> None:
+    mira, omar = Scope(user_id="mira"), Scope(user_id="omar")
+    with open_sessions(data(home) / "sessions") as sessions:
+        for place in range(3):
+            items = [
+                NewItem("message", f"I use tool{place}.", role="user", origin=ItemOrigin.USER),
+                NewItem("message", "I love answers.", role="assistant"),
+                NewItem("message", "I love cron.", role="user", origin=ItemOrigin.AUTOMATION),
+            ]
+            sessions.log.append(f"c{place}", items, mira)
+        secret = NewItem("message", "I love secrets.", role="user", origin=ItemOrigin.USER)
+        sessions.log.append("other", secret, omar)
+    one = run("learn", "--conversation", "c1", "--json")
+    assert (one.code, texts(one)) == (0, ["Uses tool1"])
+    rest = run("learn", "--sessions", "--json")
+    assert texts(rest) == ["Uses tool0", "Uses tool2"]
+    assert (rest.json["accepted"], rest.json["repeated"], rest.json["ignored"]) == (2, 1, 6)
+    assert run("learn", "--sessions").code == 1
+    assert run("learn", "--conversation", "other").code == 1
+    assert texts(run("show", "--json")) == ["Uses tool1", "Uses tool0", "Uses tool2"]
+
+
+def test_users_are_apart(run: Run) -> None:
+    run("learn", "I love tea.")
+    assert run("show", "--user", "omar").code == 1
+    assert run("forget", "L1", "--user", "omar").code == 1
+    assert run("correct", "Loves wine", "--line", "L1", "--user", "omar").code == 1
+    assert texts(run("show", "--json")) == ["Loves tea"]
+    assert run("learn", "I love coffee.", "--user", "omar").code == 0
+    assert texts(run("show", "--user", "omar", "--json")) == ["Loves coffee"]
+
+
+def test_reading_makes_nothing(run: Run, home: Path) -> None:
+    assert run("show").code == 1
+    assert run("history", "--json").json == {"user_id": "mira", "changes": []}
+    assert run("status").code == 0
+    assert run("export").code == 1
+    assert run("refresh").code == 1
+    assert run("forget", "L1").code == 1
+    assert not data(home).exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["learn"],
+        ["learn", "  "],
+        ["learn", "I love tea.", "--sessions"],
+        ["learn", "I love tea.", "--deriver", "nobody"],
+        ["learn", "I love tea.", "--deriver", "llm"],
+        ["show", "--user", ""],
+        ["forget"],
+        ["forget", "L1", "--all"],
+        ["correct", "Loves tea", "--kind", "secret"],
+        ["correct", " "],
+        ["nothing"],
+    ],
+)
+def test_wrong_use_ends_with_two(run: Run, words: list[str]) -> None:
+    assert run(*words).code == 2
+
+
+def test_without_a_statement_nothing_is_learned(run: Run) -> None:
+    done = run("learn", "Do I love tea?", "--json")
+    assert (done.code, done.json["lines"], done.json["accepted"]) == (1, [], 1)
+
+
+def test_hostile_text_is_spelled_out(run: Run) -> None:
+    assert run("correct", f"Loves {HOSTILE}").code in (0, 2)
+    assert run("correct", "Loves \u202eevil").code in (0, 2)
+    run("learn", f"I love {HOSTILE} hiking.")
+    run("learn", "I love \u202eevil tea.")
+    for words in (["show", "--all"], ["history"], ["status"], ["forget", HOSTILE]):
+        done = run(*words)
+        for text in (done.out, done.err):
+            assert not any(c in text for c in "\x1b\x07\x9b\r\u202e")
+    assert run("show", "--json").out.isascii()
+    assert run("export").out.isascii()
+
+
+def test_export_to_a_private_file(run: Run, tmp_path: Path) -> None:
+    run("learn", "I love tea.")
+    file = tmp_path / "mira.json"
+    done = run("export", "-o", str(file), "--json")
+    assert (done.code, done.json) == (0, {"lines": 1, "file": str(file)})
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    found = json.loads(file.read_text())
+    assert found == run("export").json
+    assert set(found) == {"user_id", "version", "lines", "history", "waiting"}
+    assert run("export", "-o", str(file)).code == 2
+    assert run("export", "-o", str(file), "--force").code == 0
+
+
+def test_what_is_forgotten_with_its_sources_is_nowhere(run: Run, home: Path) -> None:
+    run("learn", "I love marzipan.")
+    assert b"marzipan" in everywhere(home)
+    gone = run("forget", "L1", "--sources", "--json")
+    assert (gone.code, gone.json["sources"]) == (0, 1)
+    assert b"marzipan" not in everywhere(home)
+    assert run("learn", "--sessions").code == 1
+
+
+def test_all_of_a_user_is_forgotten(run: Run) -> None:
+    run("learn", "I love tea. I hate noise.")
+    done = run("forget", "--all", "--json")
+    assert (done.code, done.json["lines"]) == (0, 2)
+    assert run("show").code == 1
+    assert run("history").code == 1
+
+
+def test_files_are_private(run: Run, home: Path) -> None:
+    run("learn", "I love tea.")
+    for path in data(home).rglob("*"):
+        wanted = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+
+
+def test_the_configured_provider_reads_the_same_profile(run: Run, tmp_path: Path) -> None:
+    from memsheaf.stack import MemoryStack
+
+    here = tmp_path / "here"
+    (here / ".memsheaf").mkdir(mode=0o700)
+    (here / "memsheaf.toml").write_text('[[providers]]\ntype = "user_model"\nname = "me"\n')
+    assert run("learn", "I love marzipan.").code == 0
+    assert (here / ".memsheaf" / "me" / "users").is_dir()
+    with MemoryStack.from_config() as stack:
+        block = stack.user_context("sweets", Scope(user_id="mira"))
+    assert "Loves marzipan" in str(block)
+
+
+def test_disabled(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSHEAF_DISABLED", "1")
+    assert run("show").code == 2
+
+
+def test_every_command_is_in_the_table() -> None:
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    section = page.split("## `memsheaf user`", 1)[1].split("\n## ", 1)[0]
+    for name in _SUBCOMMANDS:
+        assert f"| `user {name}" in section
+
+
+def test_help_names_every_command(run: Run) -> None:
+    done = run("--help")
+    assert done.code == 0
+    assert all(name in done.out for name in _SUBCOMMANDS)
