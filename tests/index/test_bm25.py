@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from memsheaf.index import BM25Index, Document, Partition, head, search, store
+from memsheaf.index import BM25Index, Document, Partition, head, search, sources, store
 from memsheaf.index import bm25 as bm25_module
 
 
@@ -79,13 +79,14 @@ def check(index: BM25Index, naive: Naive, text: str, limit: int = 10, **options:
         assert truth[hit.id] == pytest.approx((hit.score, hit.relevance), rel=1e-9)
 
 
-@pytest.fixture(params=["defaults", "tiny segments, always pruning"])
+@pytest.fixture(params=["defaults", "tiny segments, columns, small groups"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "defaults":
         monkeypatch.setattr(bm25_module, "DOCUMENTS", 12)
         monkeypatch.setattr(store, "_PACE", 1)
         monkeypatch.setattr(head, "DOCUMENTS", 5)
-        monkeypatch.setattr(search, "PRUNE", 0)
+        monkeypatch.setattr(sources, "LONG", 1)
+        monkeypatch.setattr(search, "GROUPS", 8)
 
 
 PARTITIONS: list[Partition] = [(), ("u1",), ("u2", "a"), ("u1", "a"), ("u2", None, None, "s")]

@@ -48,6 +48,12 @@ steps = st.one_of(
 )
 
 
+def test_opposite_vectors_are_found_though_rounding_steps_over_one() -> None:
+    index = VectorIndex("toy", 3)
+    index.add("a", [-2.0, 2.0, -2.0])
+    assert [hit.score for hit in index.search([2.0, -2.0, 2.0])] == [-1.0]
+
+
 @given(st.lists(steps, max_size=40), vectors, st.integers(1, 20), st.sampled_from([None, "x", "z"]))
 @settings(max_examples=120)
 def test_any_history_equals_brute_force(

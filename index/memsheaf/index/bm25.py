@@ -12,8 +12,8 @@ from .batch import Batch, analyze
 from .documents import Document, IndexHit, Partition, fill
 from .head import DOCUMENTS, LIMIT
 from .matches import Matches
-from .queries import Prepared, prepare
-from .search import exact, top
+from .queries import Query, prepare
+from .search import top
 from .segment import build
 from .sources import Source
 from .storage import read, write
@@ -169,23 +169,21 @@ class BM25Index:
             prefix: let words also stand for longer ones that begin with them.
             phrase: largest share that a document gains for holding the query's words in sequence.
         """
-        sources, query, model, sequence = self._prepare(text, where, k1, b, fuzzy, prefix)
-        if limit <= 0 or not len(query.terms) or not sources:
+        sources, query = self._prepare(text, where, k1, b, fuzzy, prefix)
+        if limit <= 0 or not query.terms or not sources:
             return []
-        self._allow(sources, allow)
-        best = top(sources, query, model, limit, self._store.weighted, phrase)
-        if not best:
-            return []
-        score, share = exact(best, query, model)
-        if phrase:
-            score *= 1 + phrase * np.concatenate([s.adjacent(d, sequence) for s, d in best])
+        test = allow if callable(allow) else None
+        if allow is not None and not test:
+            self._allow(sources, allow)
+        best, score, share = top(sources, query, limit, self._store.weighted, phrase, test)
+        if phrase and best:
+            score *= 1 + phrase * np.concatenate([s.adjacent(d, query.sequence) for s, d in best])
         least = np.partition(score, -limit)[-limit] if len(score) > limit else -np.inf
-        places = [(source, doc) for source, docs in best for doc in docs.tolist()]
-        scores, shares = score.tolist(), share.tolist()
+        places = [(source.part.ids, doc) for source, docs in best for doc in docs.tolist()]
         rows: list[tuple[float, str, float]] = []
-        for i in np.flatnonzero(score >= least).tolist():
-            source, doc = places[i]
-            rows.append((-scores[i], source.part.ids[doc], shares[i]))
+        for value, part, (ids, doc) in zip(score.tolist(), share.tolist(), places, strict=True):
+            if value >= least:
+                rows.append((-value, ids[doc], part))
         rows.sort()
         return [IndexHit(id, -value, min(1.0, part)) for value, id, part in rows[:limit]]
 
@@ -201,9 +199,9 @@ class BM25Index:
         prefix: bool = False,
     ) -> Matches:
         """Score every matching document of the selected partitions, see `search`."""
-        sources, query, model, _ = self._prepare(text, where, k1, b, fuzzy, prefix)
+        sources, query = self._prepare(text, where, k1, b, fuzzy, prefix)
         self._allow(sources, allow)
-        return Matches(sources, query, model)
+        return Matches(sources, query)
 
     def _allow(self, sources: list[Source], allow: Allow | None) -> None:
         if allow is None:
@@ -233,7 +231,7 @@ class BM25Index:
         b: float | None,
         fuzzy: bool,
         prefix: bool,
-    ) -> Prepared:
+    ) -> tuple[list[Source], Query]:
         """Take a snapshot and turn the text into numbered terms with their statistics."""
         k1, b = self.k1 if k1 is None else k1, self.b if b is None else b
         if k1 < 0 or not 0 <= b <= 1:

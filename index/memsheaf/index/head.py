@@ -1,14 +1,16 @@
 """The newest documents, in arrays that only grow."""
 
 from bisect import bisect_right
-from typing import Any
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .batch import Batch
 from .documents import Partition
-from .impacts import LENGTHS
+from .impacts import LENGTHS, WHOLE
 from .segment import Array, Ints, Segment, build, encode_each
 
 LIMIT = 40_000
@@ -16,8 +18,17 @@ LIMIT = 40_000
 DOCUMENTS = 2_048
 """Documents in the head before it is made into a segment."""
 UNSORTED = 2_048
-"""Postings that a search compares one by one before it sorts them."""
+"""Postings that searches compare one by one, while documents come, before they are sorted."""
 _LENGTHS: list[float] = LENGTHS.tolist()
+
+
+class _Sorted(NamedTuple):
+    """The first postings by term: the terms, and per posting its document, code and place."""
+
+    terms: npt.NDArray[np.int32]
+    docs: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.uint16]
+    at: Ints
 
 
 class Head:
@@ -28,12 +39,14 @@ class Head:
         size: number of postings.
         died: per document the version that removed it.
         rounding: see `Segment.rounding`.
+        odd: whether codes do not tell all frequencies.
         tokens: the term sequence per document.
     """
 
     def __init__(self, names: dict[str, int], fields: int) -> None:
         self.count = self.size = 0
         self.rounding = (0.0, False, 1.0)
+        self.odd = False
         self.ids: list[str] = []
         self.partitions: list[Partition] = []
         self.tokens: list[npt.NDArray[np.int32]] = []
@@ -44,7 +57,8 @@ class Head:
         self.died, self.order = np.zeros(64, np.int64), np.zeros(64, np.int64)
         self.terms, self.docs = np.zeros(1024, np.int32), np.zeros(1024, np.int32)
         self.codes, self.tf = np.zeros(1024, np.uint16), np.zeros(1024)
-        self._sorted = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        self._sorted = self._sort(0)
+        self._asked = 0
 
     @property
     def full(self) -> bool:
@@ -83,6 +97,7 @@ class Head:
         if factors is not None and len(tf):
             fractional = fractional or length % 1 > 0 or bool((tf % 1).any())
             smallest = min(smallest, float(tf.min()))
+        self.odd = self.odd or fractional or (len(tf) > 0 and float(tf.max()) > WHOLE)
         self.rounding = (max(longest, length), fractional, smallest)
         self.ids.append(id)
         self.partitions.append(partition)
@@ -90,6 +105,11 @@ class Head:
         self.factors.append(factors)
         self.count, self.size = doc + 1, end
         return doc
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of a document."""
+        return float(self.weights[: self.count].max(initial=0))
 
     def sequence(self, doc: int) -> npt.NDArray[np.int32]:
         """Return the term sequence of a document, -1 between fields."""
@@ -103,23 +123,45 @@ class Head:
         """Return the insertion number per document."""
         return self.order
 
-    def find(self, held: npt.NDArray[np.int32], terms: npt.NDArray[np.int32]) -> list[Ints]:
-        """Return where each term is among the first postings, whose terms are `held`."""
-        known, order = self._sorted
-        if len(held) - len(known) > UNSORTED:
-            key = held.astype(np.int64) << 32 | np.arange(len(held))
-            key.sort()
-            known, order = (key >> 32).astype(np.int32), key & 0xFFFFFFFF
-            self._sorted = known, order
-        begins, ends = known.searchsorted(terms), known.searchsorted(terms, "right")
-        late, found = held[len(known) :], []
-        for term, b, e in zip(terms.tolist(), begins.tolist(), ends.tolist(), strict=True):
-            at = order[b:e]
-            if len(known) > len(held):  # sorted by a search that began later
-                at = at[at < len(held)]
-            new = (late == np.int32(term)).nonzero()[0]
-            found.append(np.concatenate([at, new + len(known)]) if len(new) else at)
-        return found
+    def frequencies(self, at: Ints) -> npt.NDArray[np.float64]:
+        """Return the exact term frequencies of postings."""
+        return self.tf.take(at)
+
+    def lists(
+        self, size: int, terms: Sequence[int]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16], Ints, list[tuple[int, int]]]:
+        """Return postings, their places, and where each term's are among them.
+
+        Args:
+            size: how many of the head's postings are looked at.
+            terms: term numbers.
+        """
+        known = self._sorted
+        if len(known.at) < size:
+            if size - len(known.at) > UNSORTED or size == self._asked:  # two searches in a row
+                known = self._sorted = self._sort(size)
+            self._asked = size
+        wanted = np.array(terms, np.int32)
+        begins = known.terms.searchsorted(wanted).tolist()
+        ends = known.terms.searchsorted(wanted, "right").tolist()
+        bounds = list(zip(begins, ends, strict=True))
+        if len(known.at) == size:
+            return known.docs, known.codes, known.at, bounds
+        first = len(known.at)
+        late = self.terms[first:size]
+        found = [known.at[b:e] for b, e in bounds]
+        if first > size:  # sorted by a search that began later
+            found = [at[at < size] for at in found]
+        else:
+            new = [(late == term).nonzero()[0] + first for term in wanted]
+            found = [np.concatenate(pair) for pair in zip(found, new, strict=True)]
+        at = np.concatenate([*found, np.zeros(0, np.int64)])
+        edges = np.cumsum([0, *map(len, found)]).tolist()
+        return self.docs.take(at), self.codes.take(at), at, list(pairwise(edges))
+
+    def _sort(self, size: int) -> _Sorted:
+        at = self.terms[:size].argsort(kind="stable")
+        return _Sorted(self.terms.take(at), self.docs.take(at), self.codes.take(at), at)
 
     def mask(self, where: Partition, count: int) -> npt.NDArray[np.bool_]:
         """Return which of the first `count` documents lie in the selected partitions."""

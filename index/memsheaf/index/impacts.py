@@ -6,6 +6,7 @@ mean without touching the postings, and a search may prune by it safely.
 """
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,10 +18,14 @@ _STEPS = np.arange(256)
 FREQUENCIES: Floats = (1 + _STEPS % 16 / 16) * 2.0 ** (_STEPS // 16 - 6)
 """Frequency per high byte; whole numbers to 31 are exact; the last one stands for all above."""
 FREQUENCIES[-1] = np.inf
+WHOLE = 31
+"""Whole frequencies up to here are exact."""
 LENGTHS: Floats = np.where(_STEPS < 128, _STEPS, np.floor(128 * 1.0725 ** (_STEPS - 128.0)))
 """Length per low byte; whole numbers to 128 are exact."""
-ROUNDING = 1.15
-"""A weight is at most this many times the true one, for frequencies below the last."""
+FREQUENCY_ROUNDING = 17 / 16
+"""A frequency below the last is rounded up to at most so many times itself."""
+LENGTH_ROUNDING = 1.0725 * 129 / 128
+"""A length from 128 on is at most so many times what it is rounded down to."""
 _GRID = math.log(1.005)
 
 
@@ -32,27 +37,31 @@ def encode(frequency: Floats, length: Floats | np.float64) -> npt.NDArray[np.uin
     return codes
 
 
-def weights(k1: float, b: float, mean: float) -> npt.NDArray[np.float32]:
-    """Return the weight of each code, an upper bound on `bm25`."""
-    return _weights(k1, b, step(mean))
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The weight of each code, at least `bm25` / (k1 + 1); equal keys mean equal tables."""
+
+    weights: npt.NDArray[np.float32]
+    key: tuple[float, float, int]
 
 
-def step(mean: float) -> int:
-    """Return the step of the grid at or above a mean length."""
-    return math.ceil(math.log(mean) / _GRID) if mean > 0 else 0
+def table(k1: float, b: float, mean: float) -> Table:
+    """Return the table for a mean length: that of the step of the grid at or above it."""
+    return _table(k1, b, math.ceil(math.log(mean) / _GRID) if mean > 0 else 0)
 
 
 @lru_cache(maxsize=32)
-def _weights(k1: float, b: float, at: int) -> npt.NDArray[np.float32]:
+def _table(k1: float, b: float, at: int) -> Table:
     norm = k1 * (1 - b + b * LENGTHS / math.exp(at * _GRID))
     frequency = FREQUENCIES[:-1, None]
-    table = np.full((256, 256), k1 + 1)
-    table[:-1] = frequency * (k1 + 1) / (frequency + norm)
-    result = (table.ravel() * (1 + 1e-6)).astype(np.float32)
+    weights = np.ones((256, 256))
+    weights[:-1] = frequency / (frequency + norm)
+    result = (weights.ravel() * (1 + 1e-6)).astype(np.float32)
     result.flags.writeable = False
-    return result
+    return Table(result, (k1, b, at))
 
 
 def bm25(frequency: Floats, length: Floats, k1: float, b: float, mean: float) -> Floats:
-    """Return the true weights (Robertson and Zaragoza 2009, section 3.4; without idf)."""
-    return frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * length / (mean or 1.0)))
+    """Return the true weights, 0 where a term is absent (Robertson and Zaragoza 2009, 3.4)."""
+    norm = k1 * (1 - b + b / (mean or 1.0) * length)
+    return frequency * (k1 + 1) / (frequency + np.maximum(norm, 1e-300))

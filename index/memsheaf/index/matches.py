@@ -9,7 +9,8 @@ import numpy.typing as npt
 from .documents import Partition
 from .head import Head
 from .impacts import bm25
-from .search import Model, Query, exact
+from .queries import Query
+from .search import scored
 from .segment import Ints
 from .sources import Source
 
@@ -27,8 +28,8 @@ class Matches:
         position: per match, its rank in its partition, in order of insertion, from 0.
     """
 
-    def __init__(self, sources: Sequence[Source], query: Query, model: Model) -> None:
-        self._sources, self._query, self._k1, self._b = sources, query, model.k1, model.b
+    def __init__(self, sources: Sequence[Source], query: Query) -> None:
+        self._sources, self._query = sources, query
         names: dict[Partition, int] = {}
         columns: list[tuple[npt.NDArray[Any], ...]] = []
         for n, source in enumerate(sources):
@@ -36,9 +37,11 @@ class Matches:
             alive = source.alive(docs)
             docs = docs if alive is None else docs[alive]
             group = _groups(source, docs, names)
-            columns.append(
-                (np.full(len(docs), n), docs, group, *exact([(source, docs)], query, model))
-            )
+            if query.terms:
+                tf, lengths = source.frequencies(docs), source.lengths.take(docs)
+                score, share = scored(tf, lengths, query)
+                score *= source.weights.take(docs)
+                columns.append((np.full(len(docs), n), docs, group, score, share))
         self.partitions = list(names)
         empty: tuple[npt.NDArray[Any], ...] = (_none(), _none(), _none(), np.zeros(0), np.zeros(0))
         joined = [np.concatenate(c) for c in zip(*columns or [empty], strict=True)]
@@ -90,7 +93,7 @@ class Matches:
 
     def group_scores(self, *, k1: float | None = None, b: float | None = None) -> Floats:
         """Return BM25 per partition, each taken as one document among all that were searched."""
-        k1, b = self._k1 if k1 is None else k1, self._b if b is None else b
+        k1, b = self._query.k1 if k1 is None else k1, self._query.b if b is None else b
         n = len(self.partitions)
         lengths, total = np.zeros(n), np.zeros(n)
         owner = np.repeat(np.arange(n), np.diff(self._starts))
@@ -100,7 +103,7 @@ class Matches:
         mean = self._total / max(1, self._everyone)
         held_by = [(s, self._source == s) for s in range(len(self._sources))]
         found = [(self.group[m], self._sources[s].frequencies(self._doc[m])) for s, m in held_by]
-        for i, factor in enumerate(self._query.factors.tolist()):
+        for i, factor in enumerate(self._query.factors):
             tf = np.zeros(n)
             for group, frequency in found:
                 np.add.at(tf, group, frequency[i])

@@ -191,7 +191,7 @@ def look_up(
     >>> index = BM25Index("plain", partition_fields=1)
     >>> index.add("a", "sea and salt sea", partition=("7",))
     >>> found = look_up(index, "salt sea", RunsCache(), lambda names: int(names[0] or 0))
-    >>> [part], [salt, sea] = found
+    >>> [part], [sea, salt] = found
     >>> part.runs(sea.place).groups.tolist(), part.runs(sea.place).frequencies.tolist()
     ([7], [2.0])
     """

@@ -1,7 +1,9 @@
 """From a text to numbered terms with their statistics: what each word of a query stands for."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -10,14 +12,48 @@ import numpy.typing as npt
 from .analysis import Analyzer
 from .documents import Partition
 from .neighbours import Near
-from .search import Model, Query
 from .sources import Source
 from .store import Store
 
 VARIANTS = 64
 """Terms that a word stands for at the most."""
 
-Prepared = tuple[list[Source], Query, Model, npt.NDArray[np.int32]]
+REMEMBERED = 1 << 16
+"""Raw tokens of queries whose terms are remembered."""
+
+Asked = list[tuple[int, Near]]
+"""Per distinct word how often it occurs, and the terms that it may stand for."""
+
+
+@dataclass(slots=True)
+class Query:
+    """What to score: terms in a fixed order, and the statistics of the searched documents.
+
+    Attributes:
+        sequence: the number of each word in order, below -1 where it was never indexed.
+        asked: the distinct words.
+        terms: their terms that are held.
+        factors: weight per term: occurrences in the query times similarity.
+        strength: per term idf times factor times (k1 + 1).
+        portion: per term the idf that a document matches with it, 0 where `shared` says it.
+        shared: per word with several terms its idf, and their places with their similarity.
+        whole: the idf of all words.
+        k1: how slowly repeated terms saturate.
+        b: how much long documents are held back.
+        mean: mean length.
+    """
+
+    sequence: list[int]
+    asked: Asked
+    terms: list[int]
+    factors: list[float]
+    strength: npt.NDArray[np.float64]
+    portion: npt.NDArray[np.float64]
+    shared: list[tuple[float, list[tuple[int, float]]]]
+    whole: float
+    k1: float
+    b: float
+    mean: float
 
 
 def prepare(
@@ -29,50 +65,102 @@ def prepare(
     b: float,
     fuzzy: bool,
     prefix: bool,
-) -> Prepared:
-    """Take a snapshot of the selected partitions and look up the text's terms in it.
+) -> tuple[list[Source], Query]:
+    """Take a snapshot of the selected partitions, and weigh the text's terms in it."""
+    sequence = _numbers(store, analyzer, text)
+    if fuzzy or prefix:
+        asked = _variants(store, analyzer, text, where, fuzzy, prefix)
+    else:
+        asked = _words(sequence)
+    numbers = list(dict.fromkeys([n for _, slot in asked for n, _ in slot]))
+    sources, count, total, df = store.snapshot(numbers, where)
+    held = {n: d for n, d in zip(numbers, df, strict=True) if d}
+    terms: list[int] = []
+    factors: list[float] = []
+    idf: list[float] = []
+    portion: list[float] = []
+    shared: list[tuple[float, list[tuple[int, float]]]] = []
+    unknown = math.log(1 + (count + 0.5) / 0.5)
+    whole = 0.0
+    for times, slot in asked:
+        live = [(n, share) for n, share in slot if n in held]
+        if len(live) > 1:
+            live = sorted(live, key=lambda pair: (-pair[1], -held[pair[0]], pair[0]))[:VARIANTS]
+        idfs = [math.log(1 + (count - held[n] + 0.5) / (held[n] + 0.5)) for n, _ in live]
+        if len(live) == 1:
+            portion.append(idfs[0] * live[0][1])
+        elif live:
+            places = range(len(terms), len(terms) + len(live))
+            shared.append((max(idfs), [(i, s) for i, (_, s) in zip(places, live, strict=True)]))
+            portion += [0.0] * len(live)
+        idf += idfs
+        for n, share in live:
+            terms.append(n)
+            factors.append(times * share)
+        whole += max(idfs) if idfs else unknown
+    if terms != numbers:
+        place = {n: i for i, n in enumerate(numbers)}
+        for source in sources:
+            source.bounds = [source.bounds[place[n]] for n in terms]
+    mean = total / count if total else 1.0
+    strength = np.array(idf) * np.array(factors) * (k1 + 1)
+    query = Query(
+        sequence, asked, terms, factors, strength, np.array(portion), shared, whole, k1, b, mean
+    )
+    return [source for source in sources if source.span], query
 
-    Returns:
-        What to search, the query, its model, and the terms' numbers in the order of the text (-2
-        where a term is unknown).
-    """
+
+def _numbers(store: Store, analyzer: Analyzer, text: str) -> list[int]:
+    """Return the numbers of the text's terms in order; an unknown one gets a number below -1."""
+    known = store.asked
+    found: list[int] = []
+    unknown: dict[str, int] = {}
+    for token in analyzer.tokenize(text):
+        numbers = known.get(token)
+        if numbers is None:
+            terms = analyzer.expand(token)
+            own = [(store.vocabulary.find(term), term) for term in terms]
+            numbers = tuple(
+                unknown.setdefault(term, -2 - len(unknown)) if number is None else number
+                for number, term in own
+            )
+            if min(numbers, default=0) >= 0:
+                if len(known) >= REMEMBERED:
+                    known.clear()
+                known[token] = numbers
+        found += numbers
+    return found
+
+
+def _words(numbers: Sequence[int]) -> Asked:
+    """Return words that stand for themselves, in order of their numbers."""
+    times: dict[int, int] = {}
+    for number in numbers:
+        times[number] = times.get(number, 0) + 1
+    return [(count, [(n, 1.0)] if n >= 0 else []) for n, count in sorted(times.items())]
+
+
+def _variants(
+    store: Store, analyzer: Analyzer, text: str, where: Partition, fuzzy: bool, prefix: bool
+) -> Asked:
+    """Return the words of a text with the terms near them."""
     tokens = [analyzer.expand(token) for token in analyzer.tokenize(text)]
-    words = list(chain.from_iterable(tokens))
-    asked = sorted(Counter(words).items())
+    asked = sorted(Counter(chain.from_iterable(tokens)).items())
     numbers = {word: store.vocabulary.find(word) for word, _ in asked}
     slots: dict[str, Near] = {
         word: [] if number is None else [(number, 1.0)] for word, number in numbers.items()
     }
-    if prefix and asked:
-        near = store.neighbours()
+    near = store.neighbours()
+    if prefix:
         for word, slot in slots.items():
             slot += [pair for pair in near.starting(word) if pair[0] != numbers[word]]
-    terms, snapshot = _look_up(store, slots, where)
     if fuzzy:
-        held = set(terms[snapshot[3] > 0].tolist())
-        lacking = _lacking(tokens, numbers, held)
-        if lacking:
-            near = store.neighbours()
-            for word in lacking:
-                slots[word] += [pair for pair in near.similar(word) if pair[0] != numbers[word]]
-            terms, snapshot = _look_up(store, slots, where)
-    sources, count, total, df = snapshot
-    query, chosen = _choose(asked, slots, dict(zip(terms.tolist(), df.tolist(), strict=True)))
-    places = terms.searchsorted(query.terms).tolist()
-    for source in sources:
-        source.bounds = [source.bounds[place] for place in places]
-    idf = np.log(1 + (count - chosen + 0.5) / (chosen + 0.5))
-    unknown = float(np.log(1 + (count + 0.5) / 0.5))
-    sequence = np.array([-2 if numbers[w] is None else numbers[w] for w in words], np.int32)
-    model = Model(idf, unknown, k1, b, total / count if count else 1.0)
-    return [source for source in sources if source.span], query, model, sequence
-
-
-def _look_up(
-    store: Store, slots: dict[str, Near], where: Partition
-) -> tuple[npt.NDArray[np.int32], tuple[list[Source], int, float, npt.NDArray[np.int64]]]:
-    terms = np.array(sorted({n for slot in slots.values() for n, _ in slot}), np.int32)
-    return terms, store.snapshot(terms, where)
+        terms = list({n for slot in slots.values() for n, _ in slot})
+        df = store.snapshot(terms, where)[3]
+        held = {n for n, count in zip(terms, df, strict=True) if count}
+        for word in _lacking(tokens, numbers, held):
+            slots[word] += [pair for pair in near.similar(word) if pair[0] != numbers[word]]
+    return [(times, slots[word]) for word, times in asked]
 
 
 def _lacking(
@@ -84,20 +172,3 @@ def _lacking(
         if not any(numbers[word] in held for word in token):
             lacking.update(dict.fromkeys(token))
     return list(lacking)
-
-
-def _choose(
-    asked: Sequence[tuple[str, int]], slots: dict[str, Near], held: dict[int, int]
-) -> tuple[Query, npt.NDArray[np.float64]]:
-    """Return the query of the terms that are held, the nearest of each word, and their df."""
-    terms: list[int] = []
-    factors: list[float] = []
-    chosen: list[list[tuple[int, float]]] = []
-    for word, times in asked:
-        live = [(n, share) for n, share in slots[word] if held[n]]
-        live = sorted(live, key=lambda pair: (-pair[1], -held[pair[0]], pair[0]))[:VARIANTS]
-        chosen.append([(len(terms) + i, share) for i, (_, share) in enumerate(live)])
-        terms += [n for n, _ in live]
-        factors += [times * share for _, share in live]
-    df = np.array([held[n] for n in terms], np.float64)
-    return Query(np.array(terms, np.int32), np.array(factors), chosen), df

@@ -1,6 +1,7 @@
 """An immutable part of the index: postings in CSR, documents sorted by partition."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,11 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .batch import Batch
+from .columns import Column, column
 from .documents import Partition
-from .impacts import FREQUENCIES, encode
+from .impacts import FREQUENCIES, Table, encode
 from .strings import Ints as Ints
 from .strings import Strings, spread
 
+COLUMNS = 64
+"""Columns that a segment keeps."""
+SPANS = 1 << 16
+"""Terms whose lists a segment remembers."""
 Array = npt.NDArray[Any]
 Rounding = tuple[float, bool, float]
 """The longest length, whether lengths or frequencies are fractions, the least frequency up to 1."""
@@ -49,7 +55,9 @@ class Segment:
     died: Ints | None = None
     gone: int = 0
     name: str = ""
-    peaks: dict[tuple[int, tuple[float, float, int]], float] = field(default_factory=dict)
+    _heaviest: float | None = None
+    columns: dict[tuple[int, tuple[float, float, int]], Column] = field(default_factory=dict)
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     selections: dict[Partition, Selection] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -65,6 +73,13 @@ class Segment:
         """Number of postings."""
         return len(self.arrays["docs"])
 
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of a document."""
+        if self._heaviest is None:
+            self._heaviest = float(self.arrays["weights"].max())
+        return self._heaviest
+
     def sequence(self, doc: int) -> npt.NDArray[np.int32]:
         """Return the term sequence of a document, -1 between fields."""
         b, e = self.arrays["token_start"][doc : doc + 2].tolist()
@@ -78,15 +93,31 @@ class Segment:
         """Return the insertion number per document."""
         return self.arrays["order"]
 
-    def ranges(self, terms: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
+    def ranges(self, terms: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the postings of each term begin and end."""
+        return [self.spans.get(term) or self._range(term) for term in terms]
+
+    def _range(self, term: int) -> tuple[int, int]:
         own, start = self.arrays["terms"], self.arrays["start"]
-        if not len(own):
-            return [(0, 0)] * len(terms)
-        places = np.minimum(own.searchsorted(terms), len(own) - 1)
-        begins = start.take(places)
-        ends = np.where(own.take(places) == terms, start.take(places + 1), begins)
-        return list(zip(begins.tolist(), ends.tolist(), strict=True))
+        at = int(own.searchsorted(np.int32(term)))
+        held = at < len(own) and own[at] == term
+        if len(self.spans) >= SPANS:
+            self.spans.clear()
+        found = self.spans[term] = (int(start[at]), int(start[at + 1])) if held else (0, 0)
+        return found
+
+    def column(self, begin: int, end: int, table: Table) -> Column:
+        """Return the weights of the postings between two places as a column."""
+        key = begin, table.key
+        found = self.columns.get(key)
+        if found is None:
+            if len(self.columns) >= COLUMNS:
+                self.columns.clear()
+            docs = self.arrays["docs"][begin:end]
+            weights = table.weights.take(self.arrays["codes"][begin:end])
+            weights *= self.arrays["weights"].take(docs)
+            found = self.columns[key] = column(len(self), docs, weights)
+        return found
 
     def frequencies(self, at: Ints) -> npt.NDArray[np.float64]:
         """Return the exact term frequencies of postings."""

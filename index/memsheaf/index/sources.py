@@ -1,21 +1,25 @@
 """One segment, or the head, as a single search sees it."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .columns import LEVELS, Column
 from .documents import Partition
 from .head import Head
-from .impacts import step
-from .segment import Ints, Segment
+from .impacts import Table
+from .segment import Array, Ints, Segment
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-SHORT = 1024
-"""Postings up to which the largest weight of a list is not worth computing."""
+LONG = 4_096
+"""Postings from which a list may be used as a column ..."""
+SHARE = 16
+"""... if at least one in so many documents holds the term."""
 
 
 class Source:
@@ -28,6 +32,9 @@ class Source:
         docs, codes: postings of all lists.
         bounds: per term, where its list begins and ends in them.
         at: per posting its place in the part, None if that is the same.
+        odd: whether codes do not tell all frequencies.
+        scattered: the terms whose postings are added one by one.
+        columns: the other terms, and their columns.
     """
 
     def __init__(self, part: Segment | Head, count: int, size: int, version: int) -> None:
@@ -36,15 +43,17 @@ class Source:
         died = part.died
         self._died, self._version = (died[:count] if died is not None else None), version
         self._keep: Mask | None = None
+        self.columns: list[tuple[int, Column]] = []
+        self.scattered: list[int] = []
         self.bounds: list[tuple[int, int]] = []
         self.at: Ints | None = None
         if isinstance(part, Head):
             self.lengths, self.weights = part.lengths[:count], part.weights[:count]
-            self._terms, self._tf = part.terms[:size], part.tf
-            self.docs, self.codes = part.docs, part.codes
+            self.docs, self.codes, self._size, self.odd = part.docs, part.codes, size, part.odd
         else:
             self.lengths, self.weights = part.arrays["lengths"], part.arrays["weights"]
             self.docs, self.codes = part.arrays["docs"], part.arrays["codes"]
+            self._size, self.odd = size, len(part.arrays["odd"]) > 0
 
     def alive(self, docs: npt.NDArray[Any]) -> Mask | None:
         """Return which of the documents live, None if all do."""
@@ -58,13 +67,13 @@ class Source:
         alive = self.alive(docs)
         return docs if alive is None else docs[alive]
 
-    def gather(self, terms: npt.NDArray[np.int32]) -> None:
+    def gather(self, terms: Sequence[int]) -> None:
         """Look up the postings of the terms."""
-        if isinstance(self.part, Head):
-            found = self.part.find(self._terms, terms)
-            self._copy(np.concatenate([*found, np.zeros(0, np.int64)]), list(map(len, found)))
-        else:
+        if isinstance(self.part, Segment):
             self.bounds = self.part.ranges(terms)
+        else:
+            lists = self.part.lists(self._size, terms)
+            self.docs, self.codes, self.at, self.bounds = lists
 
     def _copy(self, at: Ints, sizes: Sequence[int]) -> None:
         """Keep the postings at these places, lists of these sizes."""
@@ -101,43 +110,63 @@ class Source:
         kept = [b + keep[self.docs[b:e] - self.lo].nonzero()[0] for b, e in self.bounds]
         self._copy(np.concatenate([*kept, np.zeros(0, np.int64)]), list(map(len, kept)))
 
-    def sizes(self) -> Ints:
+    def sizes(self) -> list[int]:
         """Return the number of postings per term."""
-        return np.array([e - b for b, e in self.bounds], np.int64)
+        return [e - b for b, e in self.bounds]
 
     def matching(self) -> Ints:
         """Return the distinct documents of all lists."""
         return distinct([self.docs[b:e] for b, e in self.bounds]).astype(np.int64)
 
-    def lookup(self, i: int, docs: Ints) -> tuple[Ints, npt.NDArray[np.uint16]]:
-        """Return which of the sorted documents are in a list, and their codes."""
-        b, e = self.bounds[i]
-        if b == e:
-            return np.zeros(0, np.int64), self.codes[:0]
-        place = self.docs[b:e].searchsorted(docs.astype(np.int32))
-        place += b
-        np.minimum(place, e - 1, out=place)
-        hit = (self.docs.take(place) == docs).nonzero()[0]
-        return hit, self.codes.take(place[hit])
+    def plan(self, table: Table) -> int:
+        """Choose which lists are added posting by posting, and which as columns; count those."""
+        part = self.part
+        if self.at is not None or self.span < self.count or not isinstance(part, Segment):
+            self.scattered = [i for i, (b, e) in enumerate(self.bounds) if b < e]
+            return 0
+        least = max(LONG, self.count // SHARE)
+        self.scattered = [i for i, (b, e) in enumerate(self.bounds) if 0 < e - b < least]
+        self.columns = [
+            (i, part.column(b, e, table)) for i, (b, e) in enumerate(self.bounds) if e - b >= least
+        ]
+        return len(self.columns)
 
-    def frequencies(self, docs: Ints) -> Floats:
-        """Return the exact frequency of each term (rows) in sorted documents (columns)."""
+    def add_columns(self, acc: Array, factors: Floats) -> int:
+        """Add the columns to the sums; return by how much these may then be too large."""
+        loose = 0
+        for i, column in self.columns:
+            factor = math.ceil(factors[i] * column.step)
+            column.add(acc, factor)
+            loose += factor + LEVELS
+        return loose
+
+    def allowed(self, docs: Ints, test: Callable[[str], bool] | None) -> Mask | None:
+        """Return which of the documents live and pass the test, None if all do."""
+        alive = self.alive(docs)
+        if test is None:
+            return alive
+        ids, lives = self.part.ids, alive if alive is not None else np.ones(len(docs), bool)
+        pairs = zip(docs.tolist(), lives.tolist(), strict=True)
+        return np.array([live and test(ids[doc]) for doc, live in pairs], bool)
+
+    def frequencies(self, docs: Ints, terms: Sequence[int] | None = None) -> Floats:
+        """Return the exact frequency of terms (rows) in sorted documents (columns)."""
+        bounds = self.bounds if terms is None else [self.bounds[i] for i in terms]
         if not len(self.docs):
-            return np.zeros((len(self.bounds), len(docs)))
+            return np.zeros((len(bounds), len(docs)))
         wanted = docs.astype(np.int32)
-        place = np.empty((len(self.bounds), len(docs)), np.int64)
-        for i, (b, e) in enumerate(self.bounds):
-            place[i] = self.docs[b:e].searchsorted(wanted)
-        begins, ends = np.array(self.bounds).reshape(-1, 2, 1).transpose(1, 0, 2)
-        place += begins
-        np.minimum(place, ends - 1, out=place)
-        np.maximum(place, 0, out=place)
-        held = self.docs.take(place) == wanted
-        held &= begins < ends
-        at = place if self.at is None else self.at.take(place)
-        tf = self._tf[at] if isinstance(self.part, Head) else self.part.frequencies(at)
-        result: Floats = tf * held
+        place = np.array([self.docs[b:e].searchsorted(wanted) + b for b, e in bounds])
+        last = np.array([[max(b, e - 1)] for b, e in bounds])
+        np.minimum(place, last, out=place)
+        held = self.docs.take(place, mode="clip") == wanted
+        held &= np.array([[b < e] for b, e in bounds])
+        result: Floats = self.exact(place) * held
         return result
+
+    def exact(self, at: Ints) -> Floats:
+        """Return the exact frequencies of postings."""
+        at = at if self.at is None else self.at.take(at)
+        return self.part.frequencies(at)
 
     def places(self, id: str) -> list[int]:
         """Return the searched documents that were ever called `id`."""
@@ -145,37 +174,15 @@ class Source:
             return [n for n, own in enumerate(self.part.ids[: self.count]) if own == id]
         return self.part.ids.find(id)
 
-    def adjacent(self, docs: Ints, sequence: npt.NDArray[np.int32]) -> Floats:
+    def adjacent(self, docs: Ints, sequence: Sequence[int]) -> Floats:
         """Return per document the share of the query's neighbouring terms that it also holds so."""
         share = np.zeros(len(docs))
-        pairs = set(pairwise(sequence.tolist()))
+        pairs = set(pairwise(sequence))
         if pairs:
             for n, doc in enumerate(docs.tolist()):
                 own = self.part.sequence(doc).tolist()
                 share[n] = len(pairs.intersection(pairwise(own))) / len(pairs)
         return share
-
-    def peak(self, i: int, term: int, table: npt.NDArray[np.float32], key: Any) -> float:
-        """Return a bound on the weights in a list; `key` names the table."""
-        b, e = self.bounds[i]
-        if e - b < SHORT:
-            return float(table[-1]) if e > b else 0.0
-        if isinstance(self.part, Head):
-            return float(table.take(self.codes[b:e]).max())
-        peaks = self.part.peaks
-        peak = peaks.get((term, key))
-        if peak is None:
-            if len(peaks) > 10_000:
-                peaks.clear()
-            start, stop = self.part.ranges(np.array([term], np.int32))[0]
-            whole = self.part.arrays["codes"][start:stop]
-            peak = peaks[term, key] = float(table.take(whole).max())
-        return peak
-
-
-def table_key(k1: float, b: float, mean: float) -> tuple[float, float, int]:
-    """Return what a table of weights depends on."""
-    return k1, b, step(mean)
 
 
 def distinct(places: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

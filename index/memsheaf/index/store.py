@@ -33,6 +33,7 @@ class Store:
         live: number of documents.
         total: sum of their lengths.
         df: number of live documents per term.
+        asked: the terms of raw tokens of queries, where all are known.
         weighted: whether any document has a weight other than 1.
     """
 
@@ -47,6 +48,7 @@ class Store:
         self._fields = fields
         self.head = Head(self._names, fields)
         self._places: dict[str, int] = {}
+        self.asked: dict[str, tuple[int, ...]] = {}
         self._merge: Iterator[tuple[Segment, list[Ints]] | None] | None = None
         self._merging: list[Segment] = []
         self._merge_version = self._adds = 0
@@ -260,13 +262,13 @@ class Store:
         return [Source(p, p.count, p.size, version) for p in parts if p.count]
 
     def snapshot(
-        self, terms: npt.NDArray[np.int32], where: Partition
-    ) -> tuple[list[Source], int, float, Ints]:
+        self, terms: Sequence[int], where: Partition
+    ) -> tuple[list[Source], int, float, list[int]]:
         """Return the sources with postings, and N, total length and df of what is searched."""
         with self.lock:
             self._grow()
             sources = self.sources()
-            count, total, df = self.live, self.total, self.df[terms]
+            count, total, df = self.live, self.total, self.df[np.array(terms, np.int32)].tolist()
         for source in sources:
             source.gather(terms)
         if any(where):
@@ -275,5 +277,5 @@ class Store:
             kept = [source.kept() for source in sources]
             count = sum(map(len, kept))
             total = float(sum(s.lengths[k].sum() for s, k in zip(sources, kept, strict=True)))
-            df = sum((s.sizes() for s in sources), np.zeros(len(terms), np.int64))
+            df = [sum(sizes) for sizes in zip(*(s.sizes() for s in sources), strict=True)]
         return sources, count, total, df

@@ -141,7 +141,9 @@ class Block:
         part = self.vectors[rows].astype(np.float64)
         lengths = np.sqrt((part * part).sum(axis=1))
         scores = (part * query).sum(axis=1)
-        return [float(x) for x in np.divide(scores, lengths, out=scores, where=lengths > 0)]
+        cosines = np.divide(scores, lengths, out=scores, where=lengths > 0)
+        exact: list[float] = cosines.clip(-1.0, 1.0).tolist()  # rounding may step over 1
+        return exact
 
 
 def best(

@@ -91,6 +91,8 @@ class Vocabulary(dict[str | None, int]):
         number = self._numbers.get(term)
         if number is None and len(self.frozen):
             number = next(iter(self.frozen.find(term)), None)
+            if number is not None:
+                self._numbers[term] = number
         return number
 
     def text(self, number: int) -> str:
