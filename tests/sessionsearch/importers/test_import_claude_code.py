@@ -415,6 +415,20 @@ def test_attached_files_and_system_lines(desk: Desk) -> None:
     assert summary.files[0].skipped == {"system api_error": 1, "brand-new-kind": 1}
 
 
+def test_tools_on_lines_of_their_own(desk: Desk) -> None:
+    desk.file(
+        "a.jsonl",
+        [
+            line("user", "Open README", "1"),
+            {"type": "tool_use", "sessionId": SESSION, "name": "bash", "input": {"c": "cat"}},
+            {"type": "tool_result", "sessionId": SESSION, "name": "bash", "output": "# Title"},
+        ],
+    )
+    desk.run()
+    told = [(item.type, item.text) for item in desk.items(SESSION)[1:]]
+    assert told == [("tool_call", "bash\nc: cat"), ("tool_result", "# Title")]
+
+
 def test_a_file_without_messages_makes_no_conversation(desk: Desk) -> None:
     snapshot = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}
     desk.file("a.jsonl", [snapshot] * 22)

@@ -48,9 +48,13 @@ def test_a_document_with_its_id_before_or_behind_the_messages(desk: Desk, last: 
             message("e1", "error", "quota"),
         ]
     }
-    rest = {**HEADER, "summary": "The well", "directories": ["/home/mira/garden"]}
-    desk.file("session.json", json.dumps({**messages, **rest} if last else {**rest, **messages}))
-    assert desk.run().files[0].format == "gemini-cli"
+    rest = {**HEADER, "summary": "The well", "directories": ["/home/mira/added"]}
+    desk.file("garden/.project_root", "/home/mira/garden\n")
+    desk.file(
+        "garden/chats/session.json",
+        json.dumps({**messages, **rest} if last else {**rest, **messages}),
+    )
+    assert desk.run().formats() == {"gemini-cli": 1}
     items = desk.items(ID)
     assert [(i.type, i.role, i.text) for i in items] == [
         ("message", "user", "Read this."),
@@ -139,9 +143,11 @@ def test_files_that_were_put_in_and_sub_agents_are_not_the_users_words(desk: Des
     shown = message("u1", "user", sent, displayContent="Look at @well.md")
     setup = "This is the Gemini CLI. We are setting up the context for our chat."
     desk.file("a.jsonl", [HEADER, shown, message("u2", "user", setup)])
-    child = {**HEADER, "sessionId": "s2", "kind": "subagent"}
-    desk.file("b.jsonl", [child, message("u1", "user", "List the moths.")])
+    child = {**HEADER, "sessionId": "s2", "kind": "subagent", "directories": ["/home/mira/garden"]}
+    desk.file("chats/s1/s2.jsonl", [child, message("u1", "user", "List the moths.")])
     desk.run()
     assert desk.said(ID) == [("user", "Look at @well.md")]
     assert [item.type for item in desk.items(ID)] == ["message", "event", "event"]
     assert [item.role for item in desk.items("gemini-cli:s2")] == ["system"]
+    about = desk.log.conversation("gemini-cli:s2", MIRA).metadata
+    assert (about["project"], about["parent"]) == ("/home/mira/garden", ID)

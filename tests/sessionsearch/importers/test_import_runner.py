@@ -437,6 +437,42 @@ def test_known_places_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert found == {("claude-code", "projects", 1, 3), ("codex", "sessions", 1, 3)}
 
 
+PLUGIN = """
+class Good:
+    name, incremental = "good", False
+    def detect(self, source): return 0.0
+    def read(self, source, options): return iter(())
+
+class Torn(Good):
+    def __init__(self): raise OSError("torn")
+
+GOOD, NONE = Good(), object()
+"""
+
+
+def test_broken_plugins_are_listed_and_the_others_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMSHEAF_PLUGINS", raising=False)
+    info = tmp_path / "extra-1.0.dist-info"
+    info.mkdir()
+    (tmp_path / "plugin_of_importers.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n")
+    targets = ("GOOD", "Torn", "NONE", "Missing")
+    entries = "\n".join(f"x{n} = plugin_of_importers:{t}" for n, t in enumerate(targets))
+    (info / "entry_points.txt").write_text(f"[memsheaf.importers]\n{entries}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importers = load_importers()
+    assert {"x0", "claude-code"} <= importers.working.keys()
+    assert [reason.split(":")[0] for reason in importers.broken] == [
+        "x1 of extra",
+        "x2 of extra",
+        "x3 of extra",
+    ]
+    with pytest.raises(RegistrationError, match=r"x1 of extra: OSError"):
+        importers.named("x1")
+
+
 def test_every_importer_of_this_distribution_loads() -> None:
     importers = load_importers()
     assert {"claude-code", "codex", "gemini-cli", "hermes"} <= importers.working.keys()

@@ -103,6 +103,10 @@ class ClaudeLines:
                 yield from self._found_summaries(line)
         elif kind == "system":
             yield from self._system(line)
+        elif kind in ("tool_use", "tool_result"):  # on lines of their own, in old versions
+            yield from self._describe(line)
+            block = {"content": value.get("output"), **value}
+            yield self._call(line, block) if kind == "tool_use" else self._result(line, block)
         elif kind == "attachment":
             yield from self._attachment(line)
         elif kind == "queue-operation":

@@ -20,6 +20,7 @@ from .render import (
     entry,
     label,
     moment,
+    place,
     some,
 )
 from .session_json import about_session, messages_of
@@ -73,7 +74,6 @@ class GeminiImporter:
             about, messages = about_session(source, options), messages_of(source, options)
         session = about.get("sessionId") or source.path.stem
         conversation = conversation_id(_FORMAT, session)
-        folders = about.get("directories")
         title = about.get("summary")
         yield Header(
             conversation,
@@ -81,10 +81,10 @@ class GeminiImporter:
             title=title if isinstance(title, str) else None,
             metadata=some(
                 format=_FORMAT,
-                source_id=session,
-                project=label(folders[0]) if isinstance(folders, list) and folders else None,
+                source_id=label(session),
                 project_hash=label(about.get("projectHash")),
                 kind=label(about.get("kind")),
+                **_places(source.path, about),
             ),
         )
         reader = _Messages(conversation, options, child=about.get("kind") == "subagent")
@@ -215,6 +215,30 @@ def _result(call: Mapping[str, Any]) -> str:
         display = call.get("resultDisplay")
         texts.append(as_text(display))
     return "\n".join(filter(None, texts))
+
+
+def _places(path: Path, about: Mapping[str, Any]) -> dict[str, str | None]:
+    """The project's folder, and the session of which this is a sub-agent's.
+
+    Sessions lie in `<project>/chats/`, those of sub-agents in a folder named after their parent.
+    A file beside `chats` holds the path of the project; older versions keep only its hash.
+    """
+    inside = path.parent.parent.name == "chats"
+    chats = path.parent.parent if inside else path.parent
+    project = None
+    if chats.name == "chats":
+        try:
+            with (chats.parent / ".project_root").open(encoding="utf-8") as file:
+                project = place(file.read(4096).strip())
+        except (OSError, ValueError):
+            project = None
+    folders = about.get("directories")  # of a main session those that were added to it
+    if not project and about.get("kind") == "subagent" and isinstance(folders, list) and folders:
+        project = place(folders[0])
+    return {
+        "project": project,
+        "parent": conversation_id(_FORMAT, path.parent.name) if inside else None,
+    }
 
 
 def _is_lines(source: Source) -> bool:
