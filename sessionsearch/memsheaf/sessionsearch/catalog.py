@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from memsheaf.stack import Scope
 
-from .columns import Columns
+from .columns import Columns, load_columns, save_columns
 from .items import Conversation, Item
 
 __all__ = ["Catalog", "Searched"]
@@ -212,26 +211,24 @@ class Catalog:
             self._scratch = np.zeros(size), np.zeros(size)
         return self._scratch
 
-    def save(self, folder: Path) -> None:
-        """Write it into a folder that exists."""
-        self.rows.save(folder, "rows")
-        self.conversations.save(folder, "conversations")
-        (folder / "names.json").write_text(json.dumps(self._names), "utf-8")
+    def save(self, path: Path, about: Mapping[str, Any]) -> None:
+        """Write it into a file, with a JSON object of the caller's."""
+        columns = {"rows": self.rows, "conversations": self.conversations}
+        save_columns(path, columns, {**about, "names": self._names})
 
     @classmethod
-    def load(cls, folder: Path) -> Catalog:
-        """Map what `save` wrote.
+    def load(cls, path: Path) -> tuple[Catalog, dict[str, Any]]:
+        """Map what `save` wrote, and the caller's object.
 
         Raises:
             ValueError: It is not that.
             OSError: It cannot be read.
         """
         made = cls()
-        made.rows = Columns.load(_ROWS, folder, "rows")
-        made.conversations = Columns.load(_CONVERSATIONS, folder, "conversations")
-        made._names = json.loads((folder / "names.json").read_text("utf-8"))
+        about = load_columns(path, {"rows": made.rows, "conversations": made.conversations})
+        made._names = about.pop("names")
         made._codes = {name: code for code, name in enumerate(made._names)}
-        return made
+        return made, about
 
     def _link(self, row: int, before: int, after: int) -> None:
         if before >= 0:

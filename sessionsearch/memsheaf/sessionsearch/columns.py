@@ -1,7 +1,10 @@
-"""Arrays of one length that grow together, and are mapped from a folder."""
+"""Arrays that grow together, and are mapped from a file."""
 
 from __future__ import annotations
 
+import json
+import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,25 +12,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "load_columns", "save_columns"]
 
 Array = npt.NDArray[Any]
+Types = Mapping[str, tuple[str, int]]
+
+_MAGIC = b"MSHFCOL1"
+_ALIGNED = 64
 
 
 class Columns:
-    """Named arrays with room to grow.
+    """Named arrays of one length, with room to grow.
 
     Args:
-        types: Type by name, and what a new place holds; `("<i4", -1)`.
-        size: How many places there are at first.
+        types: Type by name, and what a new place holds: `("<i4", -1)`.
     """
 
-    def __init__(self, types: Mapping[str, tuple[str, int]], size: int = 0) -> None:
-        self._types = dict(types)
-        self.size = size
-        self._arrays = {
-            name: np.full(max(size, 64), fill, kind) for name, (kind, fill) in types.items()
-        }
+    def __init__(self, types: Types) -> None:
+        self.types = dict(types)
+        self.size = 0
+        self._arrays = {name: np.full(64, fill, kind) for name, (kind, fill) in types.items()}
 
     def __getitem__(self, name: str) -> Array:
         """A column, without its room to grow."""
@@ -42,36 +46,71 @@ class Columns:
         """Make it at least this long."""
         room = len(next(iter(self._arrays.values())))
         if size > room:
-            for name, (kind, fill) in self._types.items():
+            for name, (kind, fill) in self.types.items():
                 more = np.full(max(size, 2 * room), fill, kind)
                 more[: self.size] = self._arrays[name][: self.size]
                 self._arrays[name] = more
         self.size = max(size, self.size)
 
-    def save(self, folder: Path, prefix: str) -> None:
-        """Write the columns into a folder, a file each."""
-        for name in self._types:
-            np.save(folder / f"{prefix}.{name}.npy", self[name])
+    def use(self, size: int, arrays: Mapping[str, Array]) -> None:
+        """Take arrays of this length instead of its own."""
+        self.size, self._arrays = size, dict(arrays)
 
-    @classmethod
-    def load(cls, types: Mapping[str, tuple[str, int]], folder: Path, prefix: str) -> Columns:
-        """Map what `save` wrote; writing does not reach the files.
 
-        Raises:
-            ValueError: It is not that.
-            OSError: It cannot be read.
-        """
-        made = cls(types)
-        sizes = set()
-        for name, (kind, _) in types.items():
-            path = folder / f"{prefix}.{name}.npy"
-            mapped = np.load(path, mmap_mode="c" if path.stat().st_size > 4096 else None)
-            array = np.asarray(mapped)
-            if array.dtype != np.dtype(kind) or array.ndim != 1:
-                raise ValueError(f"{prefix}.{name} has another type")
-            made._arrays[name] = array
-            sizes.add(len(array))
-        if len(sizes) != 1:
-            raise ValueError(f"the columns of {prefix} differ in length")
-        made.size = sizes.pop()
-        return made
+def save_columns(path: Path, columns: Mapping[str, Columns], about: Mapping[str, Any]) -> None:
+    """Write columns and a JSON object into one file, which is whole and on the disk, or absent."""
+    layout: dict[str, Any] = {}
+    arrays: list[Array] = []
+    at = 0
+    for name, each in columns.items():
+        places = {}
+        for column in each.types:
+            arrays.append(each[column])
+            places[column] = at
+            at += -(-arrays[-1].nbytes // _ALIGNED) * _ALIGNED
+        layout[name] = [each.size, places]
+    header = json.dumps({"about": about, "columns": layout, "size": at}).encode()
+    head = _MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little")
+    partial = path.with_name(f"{path.name}.tmp")
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(head + header + bytes(-(len(head) + len(header)) % _ALIGNED))
+        for array in arrays:
+            file.write(array.data)
+            file.write(bytes(-array.nbytes % _ALIGNED))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def load_columns(path: Path, columns: Mapping[str, Columns]) -> dict[str, Any]:
+    """Map what `save_columns` wrote; writing into the arrays does not reach the file.
+
+    Returns:
+        The JSON object.
+
+    Raises:
+        ValueError: It is not that.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(24)
+        size = int.from_bytes(head[8:16], "little")
+        if head[:8] != _MAGIC or size > os.fstat(file.fileno()).st_size:
+            raise ValueError("not a file of columns")
+        header = file.read(size)
+    if zlib.crc32(header) != int.from_bytes(head[16:24], "little"):
+        raise ValueError("the head of a file of columns is damaged")
+    content = json.loads(header)
+    begin = -(-(24 + size) // _ALIGNED) * _ALIGNED
+    if path.stat().st_size != begin + content["size"]:
+        raise ValueError("a file of columns is cut short")
+    data = np.asarray(np.memmap(path, np.uint8, "c"))
+    for name, each in columns.items():
+        length, places = content["columns"][name]
+        arrays = {}
+        for column, (kind, _) in each.types.items():
+            start = begin + places[column]
+            arrays[column] = data[start : start + length * np.dtype(kind).itemsize].view(kind)
+        each.use(length, arrays)
+    about: dict[str, Any] = content["about"]
+    return about

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memsheaf.index import BM25Index, Document, content_words
+from memsheaf.index import BM25Index, Document, SnapshotError, content_words
 from memsheaf.index.postings import RunsCache, lengths_since
 
 from .catalog import Catalog, Searched
 from .changes import Changes
 from .content import content_of, same_text
 from .evidence import Evidence
-from .indexes import Candidate, Counts, ItemQuery
+from .index_files import IndexFiles
+from .indexes import Candidate, Counts, IndexDamaged, ItemQuery
+from .log import ConversationLog
 from .log_rows import micros
-from .ranking import SessionRanking, preset
+from .ranking import SessionRanking
 
 __all__ = ["DefaultIndex"]
 
@@ -26,25 +30,67 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_log = logging.getLogger(__name__)
+_FORMAT = 1
+_WORDS = "words"
+_FEW = 200  # unsaved changes that the next opening takes in from the log
+_OFTEN = 20_000  # unsaved changes after which it is saved, or a quarter of what is saved
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DefaultIndex:
-    """An index of sessions in memory.
+    """The index of a log, in memory and saved beside the log.
 
     Args:
-        ranking: A preset's name or settings of one's own.
+        log: What is indexed.
+        ranking: Its settings; None for the default.
     """
 
     name = "default"
 
-    def __init__(self, ranking: str | SessionRanking | None = None) -> None:
-        self.ranking = preset(ranking)
-        self.sequence = 0
+    def __init__(self, log: ConversationLog, ranking: SessionRanking | None = None) -> None:
+        self.ranking = ranking or SessionRanking()
         self.rebuilt: str | None = None
+        self._log, self._files = log, IndexFiles(log.path)
+        self._begin()
+        try:
+            self._load()
+        except (SnapshotError, ValueError, KeyError, TypeError, OSError) as error:
+            self.reset(f"{type(error).__name__}: the saved index cannot be used")
+
+    def reset(self, reason: str) -> None:
+        """Begin anew; the next `apply` is from the beginning of the log."""
+        _log.warning("%s: the index of sessions is rebuilt: %s", self._log.path, reason)
+        self.rebuilt = reason
+        self._begin()
+
+    def _begin(self) -> None:
+        self.sequence = 0
         self._words = BM25Index(partition_fields=1)
         self._catalog = Catalog()
         self._cache = RunsCache()
+        self._unsaved = self._saved = 0
+        self._erased = False
+
+    def _load(self) -> None:
+        """Map what was saved, if it was made of this log.
+
+        Raises:
+            SnapshotError: It was not, or it is damaged.
+            ValueError: It is damaged.
+            OSError: It cannot be read.
+        """
+        if not self._files.folder.exists():
+            return
+        with self._files.locked(writing=False):
+            words = BM25Index.load(self._files.folder / _WORDS)
+            catalog, about = Catalog.load(self._catalog_file(words.sequence))
+        if about["mark"] != self._log.mark(words.sequence):
+            raise SnapshotError("it was made of another log, or of one that went on")
+        if about["format"] != _FORMAT or catalog.rows.size != about["rows"]:
+            raise SnapshotError("it has another format")
+        self._words, self._catalog, self.sequence = words, catalog, words.sequence
+        self._saved = catalog.rows.size
 
     def apply(self, changes: Changes) -> int:
         """Take in a part of the log's feed; doing it twice changes nothing."""
@@ -68,13 +114,23 @@ class DefaultIndex:
                     documents.append(Document(key, text, (str(change.row),)))
         self._words.add_many(documents)
         self._catalog.measure(first, lengths_since(self._words, first))
-        if any(change.erased for change in changes.changes):
-            self._words.compact()
         self.sequence = changes.sequence
+        self._unsaved += len(documents) + sum(len(each.removed) for each in changes.changes)
+        self._erased = self._erased or any(change.erased for change in changes.changes)
+        if not changes.more and self._erased:
+            self._words.compact()
+        if self._erased or self._unsaved > max(_OFTEN, self._saved // 4):
+            self.save()
         return len(documents)
 
     def search(self, query: ItemQuery, limit: int) -> list[Candidate]:
         """The best items, best first."""
+        try:
+            return self._search(query, limit)
+        except (IndexError, ValueError, KeyError) as error:  # arrays that do not fit together
+            raise IndexDamaged(f"{type(error).__name__} in a search") from error
+
+    def _search(self, query: ItemQuery, limit: int) -> list[Candidate]:
         searched = self._catalog.searched(query.scope)
         among = searched.mask
         for _, mask in self._conversation_filters(query):
@@ -125,10 +181,33 @@ class DefaultIndex:
         return Counts(searched.conversations, searched.items, len(rows), removed)
 
     def save(self) -> None:
-        """Keep nothing: it lives in memory."""
+        """Save it, unless the log went on meanwhile; what fails is told and tried again later."""
+        try:
+            with self._files.locked(writing=True):
+                mark = self._log.mark(self.sequence)
+                if mark is not None and self._log.sequence() == self.sequence:
+                    self._write(mark)
+        except OSError as error:
+            _log.warning("%s: the index is not saved: %s", self._log.path, error.strerror)
+
+    def _write(self, mark: str) -> None:
+        folder, catalog = self._files.folder, self._catalog_file(self.sequence)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = {"format": _FORMAT, "mark": mark, "rows": self._catalog.rows.size}
+        self._catalog.save(catalog, about)
+        self._words.save(folder / _WORDS, sequence=self.sequence)
+        for old in folder.glob("catalog-*"):
+            if old != catalog:
+                old.unlink()
+        self._unsaved, self._saved, self._erased = 0, self._catalog.rows.size, False
 
     def close(self) -> None:
-        """End it."""
+        """Save it where reading the log again would take a while."""
+        if self._unsaved > _FEW:
+            self.save()
+
+    def _catalog_file(self, sequence: int) -> Path:
+        return self._files.folder / f"catalog-{sequence}"
 
     def _conversation_filters(self, query: ItemQuery) -> list[tuple[str, Mask]]:
         """Which conversations pass each filter on them that is set."""

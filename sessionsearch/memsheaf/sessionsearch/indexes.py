@@ -12,16 +12,23 @@ from .changes import Changes
 
 if TYPE_CHECKING:
     from .log import ConversationLog
+    from .ranking import SessionRanking
 
 __all__ = [
     "Candidate",
     "Counts",
+    "IndexDamaged",
     "IndexFactory",
     "ItemQuery",
     "SessionIndex",
     "Sort",
     "find_index",
 ]
+
+
+class IndexDamaged(Exception):
+    """An index found that what it holds does not fit together; it is rebuilt."""
+
 
 Sort = Literal["relevance", "newest", "oldest"]
 
@@ -107,11 +114,18 @@ class SessionIndex(Protocol):
     def rebuilt(self) -> str | None:
         """Why it began anew, where what was kept could not be used."""
 
+    def reset(self, reason: str) -> None:
+        """Begin anew, at sequence 0, and tell why in `rebuilt`."""
+
     def apply(self, changes: Changes) -> int:
         """Take in a part of the log's feed; return how many items became searchable."""
 
     def search(self, query: ItemQuery, limit: int) -> Sequence[Candidate]:
-        """The best items, best first, all filters applied before the limit."""
+        """The best items, best first, all filters applied before the limit.
+
+        Raises:
+            IndexDamaged: It has to be rebuilt.
+        """
 
     def counts(self, query: ItemQuery) -> Counts:
         """What the query looked at."""
@@ -123,8 +137,11 @@ class SessionIndex(Protocol):
         """End it; again: nothing."""
 
 
-IndexFactory = Callable[["ConversationLog"], SessionIndex]
-"""What an entry point of ``memsheaf.session_indexes`` names: opens the index of a log."""
+IndexFactory = Callable[["ConversationLog", "SessionRanking | None"], SessionIndex]
+"""What an entry point of ``memsheaf.session_indexes`` names: opens the index of a log.
+
+The second argument are settings of the ranking, as far as the index knows them.
+"""
 
 
 def find_index(name: str) -> IndexFactory:

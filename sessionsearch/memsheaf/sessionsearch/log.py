@@ -21,6 +21,7 @@ from memsheaf.stack import (
 )
 
 from .changes import Changes, read_changes
+from .index_files import IndexFiles
 from .items import Conversation, Item, NewItem, check_name, to_json
 from .log_file import LogFile
 from .log_rows import (
@@ -46,6 +47,7 @@ from .log_schema import (
     ERASE_ITEMS,
     ERASE_NOTE,
     ITEMS,
+    MARK,
     REFRESH,
 )
 from .subscriptions import Subscription
@@ -300,7 +302,8 @@ class ConversationLog:
     def erase(self, conversation: str, scope: Scope, seq: int | None = None) -> bool:
         """Remove a conversation's text, or one item's, deleted or not, from every file.
 
-        The ids, times and hashed keys stay, so that a second import brings nothing back.
+        The ids, times and hashed keys stay, so that a second import brings nothing back. A saved
+        index that lies beside the log is removed.
 
         Returns:
             False where the scope sees nothing of the kind.
@@ -312,6 +315,8 @@ class ConversationLog:
         scope.require_readable()
         place = None if seq is None else _number("seq", seq, -1)
         erased = self._overwrite(conversation, scope, place)
+        if erased:
+            IndexFiles(self.path).drop()
         if not self._finish_erasures(self._timeout):
             raise ProviderTimeout("erased, but a reader holds the old pages; erase again later")
         return erased
@@ -340,6 +345,12 @@ class ConversationLog:
         """The number of the latest change; an index that knows it is current."""
         with self._file.reading() as connection:
             return int(connection.execute(CHANGES).fetchone()[0])
+
+    def mark(self, sequence: int) -> str | None:
+        """What tells the change of this number from one of another log; None where none is."""
+        with self._file.reading() as connection:
+            found = connection.execute(MARK, (sequence,)).fetchone()
+        return None if found is None else str(found[0])
 
     def changes(self, after: int, limit: int = 5000) -> Changes:
         """What an index has to look at again, in every scope; it must guard the scopes itself.

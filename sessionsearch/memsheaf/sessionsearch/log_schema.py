@@ -20,6 +20,7 @@ __all__ = [
     "FIND_ROW",
     "ITEMS",
     "ITEM_AT",
+    "MARK",
     "REFRESH",
     "VERSION",
     "format_of",
@@ -84,12 +85,13 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             conversation INTEGER NOT NULL REFERENCES conversations (row),
             low INTEGER NOT NULL,
             high INTEGER NOT NULL,
-            erased INTEGER NOT NULL
+            erased INTEGER NOT NULL,
+            mark BLOB NOT NULL
         ) STRICT
         """,
         """
-        INSERT INTO changes (conversation, low, high, erased)
-        SELECT row, 0, next_seq - 1, erased FROM conversations ORDER BY row
+        INSERT INTO changes (conversation, low, high, erased, mark)
+        SELECT row, 0, next_seq - 1, erased, randomblob(8) FROM conversations ORDER BY row
         """,
     ),
 )
@@ -134,8 +136,11 @@ ITEMS = {
 
 ITEM_AT = f"SELECT {_ITEM} FROM items WHERE conversation = ? AND seq = ? AND NOT deleted"
 
-ADD_CHANGE = "INSERT INTO changes (conversation, low, high, erased) VALUES (?, ?, ?, ?)"
+ADD_CHANGE = """
+    INSERT INTO changes (conversation, low, high, erased, mark) VALUES (?, ?, ?, ?, randomblob(8))
+"""
 CHANGES = "SELECT coalesce(max(number), 0) FROM changes"
+MARK = "SELECT hex(mark) FROM changes WHERE number = ?"
 CHANGED = """
     SELECT number, conversation, low, high, erased FROM changes
     WHERE number > ? ORDER BY number LIMIT ?

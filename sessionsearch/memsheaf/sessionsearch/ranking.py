@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memsheaf.stack import InvalidQuery
 
-__all__ = ["PRESETS", "SessionRanking", "preset"]
+__all__ = ["PRESETS", "SessionRanking", "ranking_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ PRESETS: Mapping[str, SessionRanking] = {
 }
 
 
-def preset(name: str | SessionRanking | None) -> SessionRanking:
+def ranking_of(name: str | SessionRanking | None) -> SessionRanking:
     """A ranking by its name; None is the default.
 
     Raises:

@@ -14,11 +14,11 @@ from memsheaf.stack import InvalidQuery, InvalidRecord, Scope, parse_time
 
 from .content import content_of
 from .default_index import DefaultIndex
-from .indexes import Candidate, ItemQuery, SessionIndex, Sort, find_index
+from .indexes import Candidate, IndexDamaged, ItemQuery, SessionIndex, Sort, find_index
 from .items import Conversation, Item
 from .log import ConversationLog
 from .log_rows import micros
-from .ranking import SessionRanking
+from .ranking import SessionRanking, ranking_of
 from .results import ConversationHit, Explanation, SessionHit, SessionResult
 from .snippets import snippet
 
@@ -63,10 +63,11 @@ class SessionSearch:
         self.log = log
         self._owns_log = False
         self._lock = threading.RLock()
+        ranking = ranking_of(preset)
         if index is None:
-            self._index: SessionIndex = DefaultIndex(preset)
+            self._index: SessionIndex = DefaultIndex(log, ranking)
         elif isinstance(index, str):
-            self._index = find_index(index)(log)
+            self._index = find_index(index)(log, ranking)
         else:
             self._index = index
 
@@ -311,13 +312,21 @@ class SessionSearch:
         """The best candidates, each with those of the same text in other conversations."""
         with self._lock:
             self.catch_up()
-            asked = limit + 20
+            asked = limit + max(5, limit // 2)
             while True:
-                found = self._index.search(query, asked) if limit else []
+                found = self._asked(query, asked) if limit else []
                 places = _without_copies(found)
                 if len(places) >= limit or len(found) < asked:
                     return places[:limit]
                 asked *= 4
+
+    def _asked(self, query: ItemQuery, limit: int) -> Sequence[Candidate]:
+        try:
+            return self._index.search(query, limit)
+        except IndexDamaged as error:
+            self._index.reset(str(error))
+            self.catch_up()
+            return self._index.search(query, limit)
 
     def _hits(
         self, places: Sequence[tuple[Candidate, list[Candidate]]], query: ItemQuery

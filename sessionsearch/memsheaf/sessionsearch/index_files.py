@@ -1,0 +1,40 @@
+"""The folder of a saved index, beside its log: one saves at a time, and an erasure removes it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["IndexFiles"]
+
+
+class IndexFiles:
+    """Where the index of a log is saved.
+
+    Args:
+        log: The file of the log.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self.folder = log.with_name(f"{log.name}.index")
+        self._lock = log.with_name(f"{log.name}.index.lock")
+
+    @contextmanager
+    def locked(self, *, writing: bool) -> Iterator[None]:
+        """Hold the folder: many may read, or one may write."""
+        handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if writing else fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(handle)
+
+    def drop(self) -> None:
+        """Remove what is saved; those who have it mapped go on with it."""
+        if self.folder.exists():
+            with self.locked(writing=True):
+                shutil.rmtree(self.folder, ignore_errors=False)

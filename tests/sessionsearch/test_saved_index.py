@@ -1,0 +1,264 @@
+"""The saved index: current or caught up, rebuilt where it cannot be used, no place of leaks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from memsheaf.sessionsearch import NewItem, SessionSearch, open_sessions
+from memsheaf.sessionsearch.default_index import DefaultIndex
+from memsheaf.stack import Scope
+
+MIRA = Scope(user_id="mira")
+MANY = 300  # more than are read again from the log without being saved
+
+
+def fill(sessions: SessionSearch, conversation: str = "c", count: int = MANY) -> None:
+    items = [NewItem("message", f"cello number {n}") for n in range(count)]
+    sessions.log.append(conversation, items, MIRA)
+
+
+def found(sessions: SessionSearch, text: str) -> list[str]:
+    return [hit.id for hit in sessions.search(text, 1000, scope=MIRA)]
+
+
+def index_of(sessions: SessionSearch) -> DefaultIndex:
+    assert isinstance(sessions._index, DefaultIndex)
+    return sessions._index
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = tmp_path / "sessions"
+    with open_sessions(home) as sessions:
+        fill(sessions)
+        sessions.catch_up()
+    return home
+
+
+def saved(folder: Path) -> Path:
+    return folder / "sessions.db.index"
+
+
+def test_it_is_opened_as_it_was_saved_and_reads_nothing_again(folder: Path) -> None:
+    assert saved(folder).stat().st_mode & 0o777 == 0o700
+    assert all(p.stat().st_mode & 0o077 == 0 for p in saved(folder).rglob("*"))
+    with open_sessions(folder) as sessions:
+        assert index_of(sessions).rebuilt is None
+        assert sessions.catch_up() == 0
+        assert found(sessions, "number 7")[:1] == ["c:7"]
+
+
+def test_what_came_since_is_caught_up(folder: Path) -> None:
+    with open_sessions(folder) as sessions:
+        sessions.log.append("d", NewItem("message", "zither"), MIRA)
+        sessions.log.delete("c", MIRA, 7)
+        sessions.log.append("c", NewItem("message", "viola"), MIRA)
+    with open_sessions(folder) as sessions:
+        assert sessions.catch_up() == 2
+        assert found(sessions, "zither") == ["d:0"]
+        assert found(sessions, "viola") == [f"c:{MANY}"]
+        assert "c:7" not in found(sessions, "number 7")
+        sessions.log.restore("c", MIRA, 7)
+        assert found(sessions, "number 7")[:1] == ["c:7"]
+
+
+def test_a_few_items_are_not_worth_files(tmp_path: Path) -> None:
+    with open_sessions(tmp_path / "s") as sessions:
+        fill(sessions, count=3)
+        assert len(found(sessions, "cello")) == 3
+    assert not saved(tmp_path / "s").exists()
+    with open_sessions(tmp_path / "s") as sessions:
+        assert len(found(sessions, "cello")) == 3
+
+
+def damaged(folder: Path, how: str) -> None:
+    files = [path for path in saved(folder).rglob("*") if path.is_file()]
+    for path in files:
+        if how == "cut":
+            os.truncate(path, path.stat().st_size // 2)
+        elif how == "emptied":
+            path.write_bytes(b"")
+        elif how == "foreign":
+            path.write_bytes(b"\x80\x04 nothing that we wrote" * 50)
+        elif how == "catalog" and path.name.startswith("catalog"):
+            path.unlink()
+    if how == "gone":
+        shutil.rmtree(saved(folder))
+    elif how == "a file":
+        shutil.rmtree(saved(folder))
+        saved(folder).write_text("?")
+
+
+@pytest.mark.parametrize("how", ["cut", "emptied", "foreign", "catalog", "a file"])
+def test_what_is_damaged_blocks_no_append_is_told_and_rebuilt(
+    folder: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged(folder, how)
+    with caplog.at_level(logging.WARNING), open_sessions(folder) as sessions:
+        sessions.log.append("d", NewItem("message", "zither"), MIRA)
+        assert index_of(sessions).rebuilt
+        assert "rebuilt" in caplog.text
+        assert found(sessions, "zither") == ["d:0"]
+        assert len(found(sessions, "cello")) == MANY
+    with open_sessions(folder) as sessions:
+        assert index_of(sessions).rebuilt is None or how == "a file"
+        assert len(found(sessions, "cello")) == MANY
+
+
+def test_without_files_it_is_built_without_a_word(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged(folder, "gone")
+    with open_sessions(folder) as sessions:
+        assert len(found(sessions, "cello")) == MANY
+        assert index_of(sessions).rebuilt is None
+    assert not caplog.records
+
+
+def test_arrays_that_do_not_fit_together_are_noticed_by_a_search(folder: Path) -> None:
+    with open_sessions(folder) as sessions:
+        index_of(sessions)._catalog.rows.size -= 50
+        assert len(found(sessions, "cello")) == MANY
+        assert "search" in (index_of(sessions).rebuilt or "")
+
+
+def test_the_index_of_another_log_is_not_used(folder: Path, tmp_path: Path) -> None:
+    with open_sessions(tmp_path / "other") as other:
+        for n in range(5):
+            other.log.append("x", NewItem("message", f"oboe {n}"), MIRA)
+    shutil.copytree(saved(folder), saved(tmp_path / "other"))
+    with open_sessions(tmp_path / "other") as sessions:
+        assert index_of(sessions).rebuilt
+        assert found(sessions, "cello") == []
+        assert len(found(sessions, "oboe")) == 5
+
+
+def test_a_log_that_was_put_back_from_a_backup(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "sessions.db", tmp_path / "backup.db")
+    with open_sessions(folder) as sessions:
+        fill(sessions, "later")
+        sessions.catch_up()
+    shutil.copy(tmp_path / "backup.db", folder / "sessions.db")
+    with open_sessions(folder) as sessions:
+        sessions.log.append("d", NewItem("message", "zither"), MIRA)
+        assert index_of(sessions).rebuilt
+        assert len(found(sessions, "cello")) == MANY
+        assert found(sessions, "zither") == ["d:0"]
+
+
+def test_an_erasure_leaves_no_text_in_the_files(tmp_path: Path) -> None:
+    home = tmp_path / "s"
+    with open_sessions(home) as sessions:
+        fill(sessions)
+        secret = [NewItem("message", "the xylographer sleeps at noon") for _ in range(3)]
+        sessions.log.append("secret", secret, MIRA)
+        sessions.log.append("c", NewItem("message", "a quixotic plan"), MIRA)
+        assert len(found(sessions, "xylographer")) == 3
+        sessions._index.save()
+        assert b"xylograph" in bytes_of(home)
+        sessions.log.erase("secret", MIRA)
+        assert b"xylograph" not in bytes_of(home)
+        assert found(sessions, "xylographer") == []
+        assert b"quixot" in bytes_of(saved(home))
+        sessions.log.erase("c", MIRA, MANY)
+        assert found(sessions, "quixotic plan") == []
+        assert len(found(sessions, "cello")) == MANY
+    for word in (b"xylograph", b"quixot", b"sleep"):
+        assert word not in bytes_of(home)
+    with open_sessions(home) as sessions:
+        assert found(sessions, "xylographer sleeps quixotic") == []
+
+
+def test_a_process_that_did_not_hear_of_an_erasure_saves_nothing_of_it(tmp_path: Path) -> None:
+    home = tmp_path / "s"
+    with open_sessions(home) as late, open_sessions(home) as sessions:
+        sessions.log.append("secret", NewItem("message", "the xylographer"), MIRA)
+        fill(sessions)
+        late.catch_up()
+        sessions.log.erase("secret", MIRA)
+        late._index.save()
+        assert not saved(home).exists()
+    assert b"xylograph" not in bytes_of(home)
+
+
+def test_threads_append_and_search(tmp_path: Path) -> None:
+    with open_sessions(tmp_path / "s") as sessions:
+        errors: list[BaseException] = []
+
+        def write(name: str) -> None:
+            try:
+                for n in range(30):
+                    sessions.log.append(name, NewItem("message", f"{name} cello {n}"), MIRA)
+                    assert f"{name}:{n}" in found(sessions, f"{name} {n}")
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write, args=(f"t{n}",)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert len(found(sessions, "cello")) == 120
+
+
+WRITER = """
+import sys
+from memsheaf.sessionsearch import NewItem, open_sessions
+from memsheaf.stack import Scope
+mira = Scope(user_id="mira")
+with open_sessions(sys.argv[1]) as sessions:
+    for n in range(100_000):
+        batch = [NewItem("message", f"{sys.argv[2]} cello {n} {i}") for i in range(20)]
+        sessions.log.append(sys.argv[2], batch, mira)
+        assert sessions.search(f"{n}", scope=mira)
+        if n % 5 == 0:
+            sessions._index.save()
+        print(n, flush=True)
+"""
+
+
+def test_processes_that_are_killed_lose_nothing_and_bring_nothing_back(tmp_path: Path) -> None:
+    home = tmp_path / "s"
+    with open_sessions(home) as sessions:
+        sessions.log.append("gone", NewItem("message", "xylographer"), MIRA)
+        sessions.catch_up()
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(home), name], stdout=subprocess.PIPE, text=True
+        )
+        for name in ("one", "two")
+    ]
+    last = {}
+    try:
+        for writer, name in zip(writers, ("one", "two"), strict=True):
+            assert writer.stdout is not None
+            for _ in range(8):
+                last[name] = int(writer.stdout.readline())
+        with open_sessions(home) as sessions:
+            sessions.log.erase("gone", MIRA)
+    finally:
+        for writer in writers:
+            writer.send_signal(signal.SIGKILL)
+            writer.communicate()
+    with open_sessions(home) as sessions:
+        assert found(sessions, "xylographer") == []
+        for name in ("one", "two"):
+            held = sessions.log.conversation(name, MIRA).item_count
+            assert held >= 20 * (last[name] + 1)
+            assert len(found(sessions, name)) == min(held, 1000)
+        sessions._index.save()
+    assert b"xylograph" not in bytes_of(home)
