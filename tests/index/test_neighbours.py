@@ -113,3 +113,19 @@ def test_the_nearest_terms_are_taken_where_there_are_many(
     found = {hit.id for hit in index.search("elephant", fuzzy=True)}
     assert found == {"0", "2", "3"}
     assert np.isfinite([hit.score for hit in index.search("elephant", fuzzy=True)]).all()
+
+
+def test_what_others_wrote_before_does_not_choose_among_equals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queries, "VARIANTS", 2)
+    words = ["elephanta", "elephantb", "elephantc", "elephantd"]
+    alone, shared = BM25Index("plain"), BM25Index("plain")
+    for n, word in enumerate(reversed(words)):
+        shared.add(f"other{n}", word, partition=("v",))
+    for index in (alone, shared):
+        for word in words:
+            index.add(word, word, partition=("u",))
+    for index in (alone, shared):
+        found = index.search("elephant", where=("u",), fuzzy=True)
+        assert [hit.id for hit in found] == ["elephanta", "elephantb"]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -68,13 +68,15 @@ def prepare(
 ) -> tuple[list[Source], Query]:
     """Take a snapshot of the selected partitions, and weigh the text's terms in it."""
     sequence = _numbers(store, analyzer, text)
-    if fuzzy or prefix:
-        asked = _variants(store, analyzer, text, where, fuzzy, prefix)
-    else:
-        asked = _words(sequence)
-    numbers = list(dict.fromkeys([n for _, slot in asked for n, _ in slot]))
+    asked = _words(sequence)
+    numbers = [n for _, slot in asked for n, _ in slot]
     sources, count, total, df = store.snapshot(numbers, where)
     held = {n: d for n, d in zip(numbers, df, strict=True) if d}
+    if prefix or (fuzzy and len(held) < len(asked)):
+        asked = _variants(store, analyzer, text, held, fuzzy, prefix)
+        numbers = list(dict.fromkeys([n for _, slot in asked for n, _ in slot]))
+        sources, count, total, df = store.snapshot(numbers, where)
+        held = {n: d for n, d in zip(numbers, df, strict=True) if d}
     terms: list[int] = []
     factors: list[float] = []
     idf: list[float] = []
@@ -85,7 +87,7 @@ def prepare(
     for times, slot in asked:
         live = [(n, share) for n, share in slot if n in held]
         if len(live) > 1:
-            live = sorted(live, key=lambda pair: (-pair[1], -held[pair[0]], pair[0]))[:VARIANTS]
+            live = _nearest(live, held, store.vocabulary.text)
         idfs = [math.log(1 + (count - held[n] + 0.5) / (held[n] + 0.5)) for n, _ in live]
         if len(live) == 1:
             portion.append(idfs[0] * live[0][1])
@@ -141,9 +143,9 @@ def _words(numbers: Sequence[int]) -> Asked:
 
 
 def _variants(
-    store: Store, analyzer: Analyzer, text: str, where: Partition, fuzzy: bool, prefix: bool
+    store: Store, analyzer: Analyzer, text: str, held: Mapping[int, int], fuzzy: bool, prefix: bool
 ) -> Asked:
-    """Return the words of a text with the terms near them."""
+    """Return the words of a text with the terms near them; `held` has the df of its own terms."""
     tokens = [analyzer.expand(token) for token in analyzer.tokenize(text)]
     asked = sorted(Counter(chain.from_iterable(tokens)).items())
     numbers = {word: store.vocabulary.find(word) for word, _ in asked}
@@ -155,16 +157,26 @@ def _variants(
         for word, slot in slots.items():
             slot += [pair for pair in near.starting(word) if pair[0] != numbers[word]]
     if fuzzy:
-        terms = list({n for slot in slots.values() for n, _ in slot})
-        df = store.snapshot(terms, where)[3]
-        held = {n for n, count in zip(terms, df, strict=True) if count}
         for word in _lacking(tokens, numbers, held):
             slots[word] += [pair for pair in near.similar(word) if pair[0] != numbers[word]]
     return [(times, slots[word]) for word, times in asked]
 
 
+def _nearest(live: Near, held: Mapping[int, int], text: Callable[[int], str]) -> Near:
+    """Return the nearest terms, of equals those in more documents, then in order of the alphabet.
+
+    Numbers would not do: they depend on what others wrote before.
+    """
+    ranked = sorted((-share, -held[n], n) for n, share in live)
+    if len(ranked) > VARIANTS:
+        last = ranked[VARIANTS - 1][:2]
+        ranked = [row for row in ranked if row[:2] <= last]
+    ranked.sort(key=lambda row: (row[0], row[1], text(row[2])))
+    return [(n, -share) for share, _, n in ranked[:VARIANTS]]
+
+
 def _lacking(
-    tokens: Sequence[tuple[str, ...]], numbers: dict[str, int | None], held: set[int]
+    tokens: Sequence[tuple[str, ...]], numbers: Mapping[str, int | None], held: Mapping[int, int]
 ) -> list[str]:
     """Return the words of tokens of which no document holds any."""
     lacking: dict[str, None] = {}
