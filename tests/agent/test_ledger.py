@@ -24,6 +24,7 @@ from memsheaf.stack import (
     ProviderError,
     ProviderUnavailable,
     Scope,
+    ScopeError,
     StoreCorrupt,
     UsageError,
 )
@@ -103,7 +104,10 @@ def test_a_scope_can_be_erased(open_ledger: Open) -> None:
     assert ledger.erase(MIRA) == 3
     assert ledger.sent(MIRA, "c") == ledger.sent(cook, "d") == {}
     assert ledger.sent(OTTO, "d") == {"t1": Sent("aaaaaaaa", "one")}
+    with pytest.raises(ScopeError):
+        ledger.erase(Scope())
     assert ledger.drop(["m1"]) == 2
+    assert ledger.erase(Scope.EVERYONE) == 2
 
 
 def test_it_is_bounded_and_the_oldest_go_first(open_ledger: Open) -> None:

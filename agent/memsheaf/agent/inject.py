@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from memsheaf.stack import (
     AsyncMemoryStack,
     Hit,
+    InvalidQuery,
     MemoryStack,
     Outcome,
     ProviderError,
@@ -30,6 +31,7 @@ from .budget import Sizes
 from .gate import is_trivial
 from .ledger import BlockLedger, Sent
 from .messages import after_system, is_own, last_own, texts, with_block
+from .relevant import POOL, is_long, relevant_hits
 from .tokens import Tokenizer
 from .turns import Turns
 
@@ -48,9 +50,7 @@ __all__ = [
 
 MIN_RELEVANCE = 0.3
 """Memories whose text matches the user's words less than this stay out."""
-# To be tuned on data. First look (`local`, 5 hits, 319 LoCoMo questions): a right turn is among the
-# hits for 57 % (62 % without a threshold), and 43 % of the questions about another conversation
-# get hits at all (97 %). Long messages match less, and lose more.
+# Measured by benchmarks.injection, see docs/injection.md.
 
 
 Strategy = Literal["first_only", "every_turn"]
@@ -131,7 +131,8 @@ def inject(
         query: What to search for; the user's last words where not given. Of a long one the end
             is used, see `StackSettings.query_limit`.
         limit: Memories at the most.
-        min_relevance: Memories whose text matches less than this stay out, from 0 to 1.
+        min_relevance: Memories whose text matches less than this stay out, from 0 to 1. Of a
+            long message they may also match a stretch, see `relevant_hits`.
         max_characters: Characters of the whole block at the most; 2,000 where neither size is
             given.
         max_tokens: Tokens of the whole block at the most; 500 where neither size is given.
@@ -175,6 +176,8 @@ def inject(
         raise UsageError("query must be text")
     if strategy not in get_args(Strategy):
         raise UsageError(f"strategy must be one of {', '.join(get_args(Strategy))}")
+    if not (isinstance(min_relevance, int | float) and 0 <= min_relevance <= 1):
+        raise InvalidQuery("min_relevance must be a number from 0 to 1")
     sizes = Sizes(max_characters, max_tokens, tokenizer)
     chosen_id = choose_block_id(block_id)
     asked = _scope_of(stack, scope)
@@ -192,10 +195,12 @@ def inject(
         return Injection(list(messages), outcomes=(_failure(error),), reason="ledger failed")
     if reason is not None and not restored:
         return Injection(list(messages), reason=reason)
+    long = reason is None and limit > 0 and is_long(wanted)
     try:
         stack.guard("before_inject", messages=list(messages), scope=asked)
         if reason is None:
-            recalled = stack.prefetch(wanted, asked, limit, min_relevance=min_relevance)
+            most, least = (max(limit, POOL), 0.0) if long else (limit, min_relevance)
+            recalled = stack.prefetch(wanted, asked, most, min_relevance=least)
     except Refused as error:
         return Injection(list(messages), outcomes=(_refusal(error),), reason="refused")
     counts = turns.known(place) or Sent("", "")
@@ -205,7 +210,10 @@ def inject(
         theirs = stack.user_context(wanted, asked)
         ours = () if contexts is None else contexts(wanted)
         outcomes = recalled.outcomes + theirs.outcomes
-        block = build_block(recalled.hits, [*theirs, *ours], chosen_id, sizes)
+        found = recalled.hits
+        if long:
+            found = relevant_hits(wanted, found, limit, min_relevance)
+        block = build_block(found, [*theirs, *ours], chosen_id, sizes)
         try:
             if block is not None or not (recalled.partial or theirs.partial):
                 counts = turns.keep(place, chosen_id, block)

@@ -182,7 +182,11 @@ class BlockLedger:
 
         Returns:
             How many turns were deleted.
+
+        Raises:
+            ScopeError: The scope has no field; `Scope.EVERYONE` is everybody.
         """
+        scope.require_readable()
         count = 0
         with self._writing() as connection:
             owners = connection.execute("SELECT DISTINCT owner FROM sent").fetchall()
