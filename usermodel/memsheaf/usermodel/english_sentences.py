@@ -23,24 +23,23 @@ _INLINE_CODE = re.compile(r"`([^`\n]*)`")
 _LINKS = re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.\w[\w.-]*")
 # From one of these to the end, the words are somebody else's, or not meant as speech.
 _PASTED = re.compile(
-    r"^(?:-{2,}\s*(?:original|forwarded) message.*"
-    r"|on .{4,80} wrote:\s*$"
-    r"|(?:from|subject|to|sent):\s.*"
-    r"|traceback \(most recent call last\):.*"
-    r"|-{3,}\s*$"
+    r"^(?:-{2,}\s*(?:original|forwarded) message.*|on .{4,80} wrote:\s*$|(?:from|subject|to|"
+    r"sent):\s.*|traceback \(most recent call last\):.*|-{3,}\s*$"
     r"|.*:\s*\n(?=[\s\S]{300}))",  # something is announced, and much follows
     re.IGNORECASE | re.MULTILINE,
 )
 _TASK = re.compile(
     r"\b(?:translat|proofread|rewrit|rewrite|rephras|paraphras|summari[sz]|correct|edit|improv|"
     r"polish|shorten|continu|complet|fix|review|analy[sz]|classif|grammar|here is|here are|"
-    r"following|below|draft|write|essay|story|poem|lyrics|dialogue|transcript|cover letter|prompt|"
-    r"email|letter|bio|review|example|sentence|says?|said|wrote)\w*\b[^\n.!?]{0,120}:(?=\s|$)",
+    r"following|below|draft|write|essay|story|poem|lyrics|dialogue|transcript|cover letter|"
+    r"prompt|email|letter|bio|review|example|sentence|says?|said|"
+    r"wrote)\w*\b[^\n.!?]{0,120}:(?=\s|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _NOT_SPEECH = re.compile(
-    r"^(?:\s*>|    |\t|\s*\||\s*\$ |\s*#|\s*@@|\s*[+-]{1,3}(?=\S)|\s*\w+\s*[:=]\s*[\[{(\"'])"
-    r"|^\s*[A-Z][\w .]{0,30}:\s+\S",
+    r"^(?:\s*>|    |\t|\s*\||\s*\$ |\s*#|\s*@@|\s*[+-]{1,3}(?=\S)|\s*\w+\s*[:=]\s*[\[{(\"'])|"
+    r"^\s*(?!(?:Remember|Note|PS|FYI|Update|Reminder|Correction|Important|Edit|BTW):)[A-Z][\w "
+    r".]{0,30}:\s+\S",
 )
 _QUOTED = re.compile(
     '"[^"\n]*"|\u201c[^\u201d\n]*\u201d|\u00ab[^\u00bb\n]*\u00bb|\u201e[^\u201c\u201d\n]*[\u201c\u201d]'
@@ -48,8 +47,8 @@ _QUOTED = re.compile(
 )
 _OWN_WORDS = re.compile(r"\b(?:I|I'm|I've|my|me|we|our|you|your)\b", re.IGNORECASE)
 _ABBREVIATION = re.compile(
-    r"(?<![\w'])(?:dr|mr|mrs|ms|st|mt|ft|jr|sr|prof|vs|dept|inc|ltd|co|approx|ca|vol|sgt|capt|rev|hon|"
-    r"e\.g|i\.e|a\.m|p\.m|ph\.d|u\.s|u\.k|d\.c|[a-hj-z])\.$",
+    r"(?<![\w'])(?:dr|mr|mrs|ms|st|mt|ft|jr|sr|prof|vs|dept|inc|ltd|co|approx|ca|vol|sgt|capt|"
+    r"rev|hon|e\.g|i\.e|a\.m|p\.m|ph\.d|u\.s|u\.k|d\.c|[a-hj-z])\.$",
     re.IGNORECASE,
 )
 _END = re.compile(

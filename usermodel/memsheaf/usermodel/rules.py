@@ -172,7 +172,9 @@ def _same_stance(statement: Statement, entry: _Entry) -> bool:
 
 
 def _is_negative(text: str) -> bool:
-    return text.startswith(("Does not", "No longer", "Hates", "Dislikes"))
+    return text.startswith(
+        ("Does not", "No longer", "Hates", "Dislikes", "Avoids", "Has given up", "Is not")
+    )
 
 
 def _word(text: str) -> re.Pattern[str]:

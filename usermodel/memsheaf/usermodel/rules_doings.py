@@ -10,8 +10,8 @@ DOINGS = (
     # Goals
     Rule(
         GOAL,
-        r"my (?:main |biggest |ultimate |long-term |big |new )?(?:goal|dream|aim|ambition|plan) "
-        r"(?:is|has always been) to {act}",
+        r"my (?:main |biggest |ultimate |long-term |big |new )?(?:goal|dream|aim|ambition|plan|"
+        r"resolution)(?: for [\w ]{1,20}?)? (?:is|has always been) to {act}",
         "Wants to {act}",
         None,
         0.85,
@@ -118,6 +118,16 @@ DOINGS = (
     ),
     Rule(
         HABIT,
+        r"(?P<when>{frequency}|in the (?:mornings|evenings|afternoons|summer|winter)),? (?:I|we) "
+        r"{adv}(?!have (?:\w+ly |even |also |just |never |both )?(?:been|got|had|made|taken|done|"
+        r"gone|seen|\w+ed)\b){do}(?P<rest>(?: .*)?)",
+        "{do} {rest} {when}",
+        None,
+        0.75,
+        is_definite=True,
+    ),
+    Rule(
+        HABIT,
         r"I tend to {act}",
         "Tends to {act}",
         None,
@@ -213,6 +223,22 @@ DOINGS = (
     ),
     Rule(
         INSTRUCTION,
+        r"(?:please )?keep (?:your|all|all your) (?P<plain>answers|replies|responses|"
+        r"explanations)(?P<rest> .*)",
+        "Wants the assistant to keep {plain} {rest}",
+        None,
+        0.85,
+    ),
+    Rule(
+        INSTRUCTION,
+        r"(?:please )?(?:only )?(?P<how>speak|talk|reply|answer|respond|write) (?:to me "
+        r")?(?:only )?in (?P<plain>{language})$",
+        "Wants the assistant to {how} in {plain}",
+        "answer language",
+        0.8,
+    ),
+    Rule(
+        INSTRUCTION,
         r"(?:please )?(?:do not|stop) (?:ever )?(?P<act>{assist}\b.*?) (?:ever again|ever|again|"
         r"any ?more|in (?:your|any|future) \w+)$",
         "Wants the assistant to not {act}",
@@ -222,7 +248,8 @@ DOINGS = (
     ),
     Rule(
         INSTRUCTION,
-        r"I (?:want|need|prefer|expect) you to (?P<how>always|never) (?P<act>{assist}\b.*)",
+        r"I (?:want|need|prefer|expect|would (?:like|love|prefer)) you to (?P<how>always|never) "
+        r"(?P<act>{assist}\b.*)",
         "Wants the assistant to {how} {act}",
         None,
         0.9,

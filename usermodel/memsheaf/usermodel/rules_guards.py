@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_current", "is_meant", "is_said"]
+__all__ = ["is_current", "is_meant", "is_said", "is_taking_back"]
 
 # Before the clause, in its sentence: what makes it no statement of fact.
 _UNREAL = re.compile(
@@ -28,11 +28,16 @@ _OWN_REPORT = re.compile(
 # After the clause: who said it, or that it was a joke.
 _UNSAID = re.compile(
     r",?\s+(?:he|she|they|my \w+|[A-Z]\w+) (?:said|says|wrote|told me|claims|thinks|joked)\b|"
-    r"\b(?:just kidding|jk|not really|yeah right|said no one|as if)\b|(?:^|\s)/s\b",
+    r"\b(?:just kidding|jk|yeah right|said no one|as if)\b|(?:^|\s)/s\b",
 )
 _SARCASM = re.compile(
     r"\b(?:oh (?:great|yeah|sure|joy)|yeah,? right|I just love (?:it )?(?:when|how)|just what I "
     r"(?:need|want)ed?|because (?:of course|obviously) I)\b",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"(?:haha |lol )?(?:not|not really|just kidding|kidding|jk|nope|or not|no way|said no one "
+    r"ever|as if|i wish|in my dreams)(?: lol| haha)?",
     re.IGNORECASE,
 )
 # Around a mention: it is gone, or it is somebody else's.
@@ -61,3 +66,8 @@ def is_meant(sentence: str) -> bool:
 def is_current(sentence: str) -> bool:
     """Whether what a sentence mentions can be taken to be there now."""
     return is_said(sentence) and not _GONE.search(sentence)
+
+
+def is_taking_back(sentence: str) -> bool:
+    """Whether a sentence takes back the one before it: "I love queues. Not!"."""
+    return _TAKEN_BACK.fullmatch(sentence) is not None

@@ -35,8 +35,15 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
+        r"I {am} not {adv}interested in {thing}",
+        "Is not interested in {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
         r"I {am} (?:not {adv}(?:an? )?(?:(?:big|huge|great|real|massive|much of an?) )*(?:fan of|"
-        r"fond of|keen on|into|interested in|crazy about|a lover of))(?: an?)? {thing}",
+        r"fond of|keen on|into|crazy about|a lover of))(?: an?)? {thing}",
         "Does not like {thing}",
         "like:{thing}",
         0.85,
@@ -62,6 +69,28 @@ LIKES = (
         "Hates {thing}",
         "like:{thing}",
         0.85,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I (?:have )?never (?:really )?(?:liked|enjoyed) {thing}",
+        "Does not like {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}cannot (?:live|function) without {thing}",
+        "Cannot live without {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {am} an? (?:(?:big|huge|great|real|massive|lifelong|die-hard|avid|total) "
+        r")*(?P<thing>(?!not\b|the\b)[\w'-]+(?: [\w'-]+){0,3}?) fan{end}",
+        "Is a {thing} fan",
+        "like:{thing}",
+        0.8,
     ),
     Rule(PREFERENCE, r"I {adv}dislike {thing}", "Dislikes {thing}", "like:{thing}", 0.85),
     Rule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .rules_rule import FACT, PREFERENCE, Rule
+from .rules_rule import FACT, GOAL, PREFERENCE, Rule
 
 __all__ = ["PERSON"]
 
@@ -18,12 +18,28 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"(?:my (?:first |full |real )?name is|(?:please )?(?:just )?call me|(?:you can|everyone|"
-        r"everybody|people|friends|my friends|they) calls? me|I go by(?: the name)?|I prefer to "
-        r"be called) (?P<name>{Name})(?! (?:back|later|when|if|at|on|to|is|a)\b)",
+        r"(?:my (?:first |full |real )?name(?: is|'s)|(?:please )?(?:just )?call me|(?:you can|"
+        r"everyone|everybody|people|friends|my friends|they) calls? me|I go by(?: the name)?|I "
+        r"prefer to be called) (?P<name>{Name})(?! (?:back|later|when|if|at|on|to|is|a)\b)",
         "Is called {name}",
         "name",
         0.95,
+    ),
+    Rule(
+        FACT,
+        r"(?:hi|hello|hey)(?: there| all| everyone)?,? (?:I am|this is|it is) "
+        r"(?P<name>{Name})(?=$|,| and\b| from\b)",
+        "Is called {name}",
+        "name",
+        0.85,
+    ),
+    Rule(
+        FACT,
+        r"my name is (?P<name>(?!on|in|not|a|the|too|so|very|also|at|spelled|"
+        r"changed)[a-z][\w'-]+)$",
+        "Is called {name}",
+        "name",
+        0.9,
     ),
     Rule(FACT, r"my pronouns are (?P<name>\w+/\w+(?:/\w+)?)", "Uses {name} pronouns", "pronouns"),
     Rule(
@@ -107,12 +123,27 @@ PERSON = (
     ),
     Rule(
         FACT,
+        r"(?:I|we) {adv}live in (?P<name>(?!fear|pain|hope|peace|an?|the|my|our|one|two|that|"
+        r"this|it|town|apartments?)[a-z]+(?: [a-z]+)?)$",
+        "Lives in {name}",
+        "home",
+        0.85,
+    ),
+    Rule(
+        FACT,
         r"(?:I|we) {adv}(?:live|am living|reside) (?P<rest>(?!in (?:fear|pain|hope|peace|the "
         r"(?:moment|past|present|now))\b)(?:in|on|near|by|with|alone) ?.*)",
         "Lives {rest}",
         None,
         0.8,
         is_definite=True,
+    ),
+    Rule(
+        GOAL,
+        r"(?:I|we) (?:am|are) {adv}moving (?:back |out )?to (?P<place>{Place})",
+        "Plans to move to {place}",
+        None,
+        0.8,
     ),
     Rule(
         FACT,
@@ -139,6 +170,44 @@ PERSON = (
     ),
     Rule(
         FACT,
+        r"(?:I|we) (?:have )?{adv}(?:got|gotten) (?P<thing>married|divorced|engaged)\b(?! in the)",
+        "Is {thing}",
+        "relationship",
+        0.9,
+    ),
+    Rule(
+        FACT,
+        r"I {am} on an? (?P<plain>[\w-]+(?: [\w-]+)? diet)\b",
+        "Is on a {plain}",
+        "diet",
+        0.85,
+    ),
+    Rule(
+        FACT,
+        r"I {am} (?P<how>an? (?:complete |total |absolute )?(?:beginner (?:in|at|with)|novice "
+        r"(?:in|at)|expert (?:in|on))|new to) {thing}",
+        "Is {how} {thing}",
+        "level:{thing}",
+        0.8,
+    ),
+    Rule(
+        FACT,
+        r"I (?:have )?{adv}(?:became|become|went|gone|turned|am going) (?P<plain>{identity}){end}",
+        "Is {plain}",
+        "is:{plain}",
+        0.85,
+    ),
+    Rule(
+        FACT,
+        r"I used to be (?P<plain>(?:an? )?(?:{identity}|{role}|{occupation})){end}",
+        "Is not {plain}",
+        None,
+        0.8,
+        ends="Is {plain}",
+        only_known=True,
+    ),
+    Rule(
+        FACT,
         r"I {am} (?P<plain>{identity}){end}",
         "Is {plain}",
         "is:{plain}",
@@ -154,8 +223,9 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"I {am} an? (?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,2}?{role})(?P<rest> of (?:{number}|"
-        r"\w+ing)\b.*|){end}",
+        r"I (?:{am}|{adv}became|have become) (?:more of )?an? (?:bit of an? "
+        r")?(?P<role>(?:(?!not\b|the\b)[\w-]+ ){0,2}?{role})(?P<rest> of (?:{number}|\w+ing)\b.*|"
+        r"){end}",
         "Is a {role} {rest}",
         None,
         0.9,
@@ -206,6 +276,29 @@ PERSON = (
         "{did}:{rest}",
         0.9,
         ends="{did} {rest}",
+    ),
+    Rule(
+        PREFERENCE,
+        r"I (?:have )?{adv}(?:quit|gave up|given up|cut out) (?P<plain>coffee|alcohol|sugar|meat|"
+        r"dairy|gluten|caffeine|cigarettes|soda|nicotine|bread|facebook|instagram|twitter|tiktok|"
+        r"social media)\b",
+        "Has given up {plain}",
+        "like:{plain}",
+        0.9,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}(?P<do>avoid) {thing}",
+        "{do} {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I only (?P<do>eat|drink|wear|buy|use) {thing}",
+        "Only {do} {thing}",
+        None,
+        0.8,
     ),
     Rule(
         FACT,

@@ -30,12 +30,12 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 _POISON = re.compile(
-    r"\b(?:you|your|yours|yourself|ya|u|y'all|he|she|him|her|hers|his|they|them|(?<!and )their|it|"
-    r"its|this|these|those|here|there|today|tonight|tomorrow|yesterday|would|might|maybe|is|are|"
-    r"was|were|ones?$|(?:last|next|this) (?:\w+day|week|weekend|month|night|time|summer|winter|"
-    r"spring|fall)|[wW]hat|such|something|anything|everything|someone|everyone|stuff|things? "
-    r"(?:like|that)|ago|"
-    r"looks|sounds|seems|had|did|felt|made|went|got|gave)\b|" + OPAQUE,
+    r"\b(?:you|your|yours|yourself|ya|u|y'all|he|she|him|her|hers|his|they|them|(?<!and "
+    r")their|it|its|this|these|those|here|there|today|tonight|tomorrow|yesterday|would|might|"
+    r"maybe|is|are|was|were|ones?$|(?:last|next|this) (?:\w+day|week|weekend|month|night|time|"
+    r"summer|winter|spring|fall)|[wW]hat|such|something|anything|everything|someone|everyone|"
+    r"stuff|things? (?:like|that)|ago|looks|sounds|seems|had|did|felt|made|went|got|gave)\b|"
+    + OPAQUE,
     re.IGNORECASE,
 )
 _BAD_START = re.compile(

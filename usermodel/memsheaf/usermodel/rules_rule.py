@@ -31,7 +31,8 @@ _GROUPS = {
     "do": r"(?P<do>[a-z-]+)",
     # Where an adjective or a noun stands alone: "I am vegan and", never "I am deaf to".
     "end": r"(?=$|\s*[,(]|\s(?:and|but|so|since|because|who|which|now|by|too|as well|myself|though"
-    r"|these days|at heart|for the|with a|from|at|in|living|working|based|here|btw|as you)\b)",
+    r"|these days|at heart|for (?:the|about|over|almost|\w+ (?:years?|months?|weeks?|decades?))|"
+    r"with a|from|at|in|living|working|based|here|btw|as you|last|when)\b)",
 }
 
 

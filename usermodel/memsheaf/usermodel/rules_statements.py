@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from .english import is_present, third_person, third_singular, with_more_verbs
 from .english_sentences import Sentence, sentences
 from .profile import LineKind
-from .rules_guards import is_current, is_meant, is_said
+from .rules_guards import is_current, is_meant, is_said, is_taking_back
 from .rules_phrases import name, phrase, subject, tidy
 from .rules_rule import Rule
 from .rules_table import MENTIONS, OPENINGS, RULES
@@ -49,15 +50,16 @@ class Correction:
 
 _LEAD = re.compile(
     r"(?:(?:yeah|yes|yep|yup|oh|ah|wow|well|so|and|but|also|plus|anyway|honestly|actually|"
-    r"basically|personally|btw|by the way|thanks(?: so much| a lot| for \w+)?|thank you|hi|hello|"
-    r"hey|hey there|sure|no|nope|nah|ok|okay|haha|lol|lately|recently|now|nowadays|these days|"
-    r"currently|for me|as for me|in fact|to be honest|tbh|fyi|just so you know|for the record|"
-    r"for context|for reference|please note|note|remember|please remember|keep in mind|do not "
-    r"forget|(?:like|as) I (?:said|mentioned)|I (?:said|told you|mentioned|must say|have to say|"
-    r"mean)|correction|sorry|since then|of course|luckily|unfortunately|sadly|first of all|right "
-    r"now|at the moment|absolutely|definitely|totally|true|same here|me too|funny enough|because|"
-    r"for sure|you know|(?:since|as)(?= I\b)|cool|great|awesome|nice|agreed|right|why|that is "
-    r"why|this is why|now that|one reason is|also)(?: that)?\b[\s,:]*(?:(?!I\b)[A-Z]\w+,\s+)?)*",
+    r"basically|personally|btw|by the way|thanks(?: so much| a lot| for \w+)?|thank you|(?:hi|"
+    r"hello|hey)(?: there)?(?!,? (?:all,? |everyone,? )?(?:I am|this is|it is) (?-i:[A-Z]))|sure|"
+    r"no|nope|nah|ok|okay|haha|lol|lately|recently|now|nowadays|these days|currently|for me|as "
+    r"for me|in fact|to be honest|tbh|fyi|just so you know|for the record|for context|for "
+    r"reference|please note|note|remember|please remember|keep in mind|do not forget|(?:like|as) "
+    r"I (?:said|mentioned)|I (?:said|told you|mentioned|must say|have to say|mean)|correction|"
+    r"sorry|since then|of course|luckily|unfortunately|sadly|first of all|right now|at the "
+    r"moment|absolutely|definitely|totally|true|same here|me too|funny enough|because|for sure|"
+    r"you know|(?:since|as)(?= I\b)|cool|great|awesome|nice|agreed|right|why|that is why|this is "
+    r"why|now that|one reason is|also)(?: that)?\b[\s,:]*(?:(?!I\b)[A-Z]\w+,\s+)?)*",
     re.IGNORECASE,
 )
 _STARTS = re.compile(
@@ -89,12 +91,13 @@ def read(message: str) -> list[Statement | Correction]:
     >>> [said.text for said in read("I love pottery, it's so calming. Do I like tea?")]
     ['Loves pottery']
     """
-    return [
-        said
-        for sentence in sentences(message)
-        if not sentence.is_question and len(sentence.text) <= _MAX_SENTENCE
-        for said in _of_sentence(sentence)
-    ]
+    said: list[Statement | Correction] = []
+    own = sentences(message)
+    for sentence, following in zip_longest(own, own[1:]):
+        taken_back = following is not None and is_taking_back(following.text)
+        if not (sentence.is_question or taken_back or len(sentence.text) > _MAX_SENTENCE):
+            said += _of_sentence(sentence)
+    return said
 
 
 def _of_sentence(sentence: Sentence) -> Iterator[Statement | Correction]:
@@ -113,9 +116,13 @@ def _of_sentence(sentence: Sentence) -> Iterator[Statement | Correction]:
 
 
 def _of_clauses(text: str) -> Iterator[Statement]:
+    done = -1
     for start in _STARTS.finditer(text):
         lead = _LEAD.match(text, start.end())
         begin = lead.end() if lead else start.end()
+        if begin <= done:
+            continue
+        done = begin
         if not is_said(text[:begin]):
             return
         if start.start() and not OPENINGS.match(text, begin):
@@ -187,6 +194,8 @@ def _base(group: str, raw: str, rule: Rule) -> str | None:
             return raw.lower() if not raw or is_present(raw.split()[0]) else None
         case "did":
             return _PRESENT.get(raw.lower(), "")
+        case "when":
+            return raw[:1].lower() + raw[1:]
         case "how":
             return third_person(raw).strip().lower().replace("do not", "not")
         case _:

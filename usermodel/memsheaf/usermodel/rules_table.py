@@ -82,7 +82,7 @@ MENTIONS = (
 OPENINGS = re.compile(
     r"(?:I|we|my|call me|you can call me|everyone|everybody|people|friends|they|please|always|"
     r"never|do not|stop|from now on|in future|in the future|going forward|moving forward|"
-    r"henceforth|remember to|make sure|not|as an?)\b",
+    r"henceforth|remember to|make sure|keep|only|not|as an?)\b",
     re.IGNORECASE,
 )
 """How a clause begins that a rule may fit; those that begin with a noun only begin a sentence."""

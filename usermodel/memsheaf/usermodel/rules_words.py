@@ -148,7 +148,8 @@ _ACTIVITY = (
     "play collect teach study drive own volunteer practise practice coach sing paint draw knit "
     "sew crochet garden cook bake cycle run swim dance climb surf ski hike meditate journal blog "
     "compose write photograph brew babysit commute homeschool smoke vape drink box fence "
-    "skateboard snowboard podcast stream tutor mentor attend row sail fish hunt camp travel"
+    "skateboard snowboard podcast stream tutor mentor attend ride listen_to row sail fish hunt "
+    "camp travel"
 )
 _VERB_FOR_ASSISTANT = (
     "answer reply respond use write format explain include add cite call address suggest "

@@ -51,6 +51,13 @@ WORK = (
     ),
     Rule(
         FACT,
+        r"I (?:have )?{adv}(?P<how>quit|left|lost) my (?:old )?job\b",
+        "Has {how} their job",
+        "employer",
+        0.85,
+    ),
+    Rule(
+        FACT,
         r"I {adv}(?P<how>joined|signed up for) (?P<thing>(?:an? |the (?-i:[A-Z])).*)",
         "{how} {thing}",
         None,
@@ -73,16 +80,18 @@ WORK = (
     ),
     Rule(
         FACT,
-        r"I (?:just |recently )?(?:started (?:working|a new job)|got a (?:new )?job|joined) "
-        r"(?:at|with) (?P<place>{Place})",
+        r"I (?:just |recently )?(?:started (?:working|a new job)|got a (?:new )?job) (?:at|with) "
+        r"(?P<place>{Place})",
         "Works at {place}",
         "employer",
         0.85,
     ),
     Rule(
         FACT,
-        r"I {adv}work (?P<rest>in (?!progress|the morning|order|advance|vain|secret)\S.*|from "
-        r"home\b|remotely\b|nights\b|night shifts\b|part[- ]time\b|full[- ]time\b|freelance\b)",
+        r"I {adv}work (?P<rest>with (?:children|kids|people|animals|horses|seniors|refugees|"
+        r"patients|students|clients|teenagers|adults|families)\b|in (?!progress|the morning|"
+        r"order|advance|vain|secret)\S.*|from home\b|remotely\b|nights\b|night shifts\b|part[- "
+        r"]time\b|full[- ]time\b|freelance\b)",
         "Works {rest}",
         None,
         0.8,
@@ -111,8 +120,10 @@ WORK = (
     ),
     Rule(
         FACT,
-        r"I {am} (?P<how>studying|majoring in|teaching|taking (?=an? .*(?:class|course|lessons))|"
-        r"volunteering (?:at|with)|living with) {thing}",
+        r"I {am} (?P<how>studying|majoring in|teaching|taking(?= an? .*(?:class|course|lessons))|"
+        r"doing(?= an? (?:phd|master|degree|bachelor|bootcamp|residency|apprenticeship))|looking "
+        r"for(?= an? (?:new )?(?:job|apartment|flat|house|home|position|role|internship|roommate|"
+        r"mentor)\b)|volunteering (?:at|with)|living with) {thing}",
         "Is {how} {thing}",
         None,
         0.8,
@@ -131,6 +142,13 @@ WORK = (
         "Has {thing}",
         None,
         0.9,
+    ),
+    Rule(
+        FACT,
+        r"I {adv}(?P<do>manage|lead) (?P<thing>an? (?:small |large )?team\b.*)",
+        "{do} {thing}",
+        None,
+        0.8,
     ),
     Rule(
         FACT,
@@ -244,6 +262,40 @@ WORK = (
         "Does not use {thing}",
         "use:{thing}",
         0.85,
+    ),
+    Rule(
+        PREFERENCE,
+        r"my (?:main |default |preferred |usual )?(?P<what>editor|ide|shell|terminal|browser|os|"
+        r"operating system|distro|window manager|search engine|password manager) is "
+        r"(?P<thing>(?!not\b|too\b|so\b|very\b|on\b|in\b|at\b|down\b|broken\b|slow\b|old\b|an? "
+        r"(?:mess|bit)|\w+(?:ing|ed)\b)\S.*)",
+        "Their {what} is {thing}",
+        "{what}",
+        0.85,
+    ),
+    Rule(
+        FACT,
+        r"my (?:main |daily )?(?P<what>phone|laptop|computer|car|bike|camera|keyboard|motorbike|"
+        r"tablet) is (?P<thing>an? (?!bit|mess|disaster|piece|wreck|brick|problem|nightmare)\S.*)",
+        "Their {what} is {thing}",
+        "{what}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {am} (?:on|running) (?P<thing>(?:windows|macos|mac os|linux|ubuntu|arch|debian|"
+        r"fedora|nixos|android|ios)\b.*)",
+        "Uses {thing}",
+        "use:{thing}",
+        0.75,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I {adv}(?P<do>code|program|write|develop) (?P<rest>(?:mostly |mainly |primarily )?in "
+        r"(?-i:[A-Z])[\w+#.]*(?:(?:, | and |, and )(?-i:[A-Z])[\w+#.]*)*)",
+        "{do} {rest}",
+        None,
+        0.8,
     ),
     Rule(
         PREFERENCE,
