@@ -49,6 +49,7 @@ from .log_schema import (
     ITEMS,
     MARK,
     REFRESH,
+    drop_words,
 )
 from .subscriptions import Subscription
 
@@ -303,7 +304,7 @@ class ConversationLog:
         """Remove a conversation's text, or one item's, deleted or not, from every file.
 
         The ids, times and hashed keys stay, so that a second import brings nothing back. A saved
-        index that lies beside the log is removed.
+        index, beside the log or in it, is removed, and made again by the next search.
 
         Returns:
             False where the scope sees nothing of the kind.
@@ -335,6 +336,11 @@ class ConversationLog:
         scope.require_readable()
         with self._file.reading() as connection:
             return at_places(connection, places, scope)
+
+    @property
+    def file(self) -> LogFile:
+        """The database, for an index that lives in it; canonical tables are never written there."""
+        return self._file
 
     @property
     def path(self) -> Path:
@@ -416,6 +422,7 @@ class ConversationLog:
                 return False
             connection.execute(REFRESH, {"row": held.row})
             _changed(connection, held, seq, erased=True)
+            drop_words(connection)
             connection.execute("INSERT INTO erasures DEFAULT VALUES")
             return True
 

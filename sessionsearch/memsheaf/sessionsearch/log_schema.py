@@ -20,9 +20,11 @@ __all__ = [
     "FIND_ROW",
     "ITEMS",
     "ITEM_AT",
+    "ITEM_FIELDS_AT",
     "MARK",
     "REFRESH",
     "VERSION",
+    "drop_words",
     "format_of",
     "migrate",
 ]
@@ -136,6 +138,7 @@ ITEMS = {
 
 ITEM_AT = f"SELECT {_ITEM} FROM items WHERE conversation = ? AND seq = ? AND NOT deleted"
 
+ITEM_FIELDS_AT = f"SELECT conversation, {_ITEM} FROM items WHERE position = ?"
 ADD_CHANGE = """
     INSERT INTO changes (conversation, low, high, erased, mark) VALUES (?, ?, ?, ?, randomblob(8))
 """
@@ -180,6 +183,19 @@ ERASE_ITEMS = f"""
     WHERE conversation = :row AND (:seq IS NULL OR seq = :seq) AND NOT erased
 """
 ERASE_NOTE = f"UPDATE notes SET {_blanked('title', 'metadata')} WHERE position = :note"
+
+
+def drop_words(connection: sqlite3.Connection) -> None:
+    """Drop what the `sqlite` index keeps in the file of the log, damaged or not."""
+    connection.execute("DROP TABLE IF EXISTS session_words_state")
+    try:
+        connection.execute("DROP TABLE IF EXISTS session_words")
+    except sqlite3.DatabaseError:  # FTS5 cannot open its own tables; take them one by one
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'session_words'")
+        connection.execute("PRAGMA writable_schema = RESET")
+        for part in ("data", "idx", "content", "docsize", "config"):
+            connection.execute(f"DROP TABLE IF EXISTS session_words_{part}")
 
 
 def format_of(connection: sqlite3.Connection) -> int:

@@ -79,7 +79,11 @@ class SessionSearch:
                 return 0
             while True:
                 changes = self.log.changes(self._index.sequence)
-                added += self._index.apply(changes)
+                try:
+                    added += self._index.apply(changes)
+                except IndexDamaged as error:
+                    self._index.reset(str(error))
+                    continue
                 if not changes.more:
                     return added
 
