@@ -408,10 +408,11 @@ def test_attached_files_and_system_lines(desk: Desk) -> None:
     summary = desk.run()
     items = desk.items(SESSION)
     assert [(i.type, i.role, i.text) for i in items] == [
-        ("event", "system", "tree.py\nlime = 3"),
+        ("attachment", "user", "tree.py\nlime = 3"),
         ("event", "system", "Conversation compacted"),
         ("event", "system", "API Error: 529"),
     ]
+    assert items[0].origin == "import"
     assert summary.files[0].skipped == {"system api_error": 1, "brand-new-kind": 1}
 
 

@@ -103,6 +103,13 @@ def test_half_a_last_line_waits_for_the_rest(desk: Desk) -> None:
     assert words(desk) == ["one", "two", "three"]
 
 
+def test_a_last_line_without_an_end_counts_once(desk: Desk) -> None:
+    path = desk.file("a.jsonl", user("1", "one") + "\n" + user("2", "two"))
+    assert desk.run().added == 2
+    append(path, "\nbroken\n")
+    assert desk.run().files[0].problems == (Problem(3, "not JSON"),)
+
+
 def test_line_numbers_go_on_behind_the_place_of_the_last_import(desk: Desk) -> None:
     path = desk.file("a.jsonl", [user("1", "one"), "broken {"])
     assert desk.run().files[0].problems == (Problem(2, "not JSON"),)

@@ -309,8 +309,7 @@ class ClaudeLines:
                 return
         elif kind == "file" and (text := _file_text(about)):
             yield from self._describe(line)
-            piece = Piece(text, "event", "system", ItemOrigin.AUTOMATION)
-            yield line.piece(piece, data=some(file=about.get("filename")))
+            yield line.piece(Piece(text, "attachment", "user", ItemOrigin.IMPORT))
             return
         yield Skipped(f"attachment {kind or 'line'}")
 

@@ -16,6 +16,7 @@ from .walk import FoundFile, walk
 __all__ = ["Detected", "Found", "Importers", "Places", "discover", "load_importers"]
 
 _SURE_ENOUGH = 0.5
+_CERTAIN = 0.95
 
 
 @runtime_checkable
@@ -54,11 +55,18 @@ class Importers:
             raise RegistrationError(f"no importer {name!r}{why}; known: {known}")
         return self.working[name]
 
-    def detect(self, source: Source) -> Detected:
-        """The importer that is surest; one that raises is passed over."""
+    def detect(self, source: Source, likely: Importer | None = None) -> Detected:
+        """The importer that is surest; one that raises is passed over.
+
+        Args:
+            source: What is to be read.
+            likely: Asked first; the others are not asked where it is certain.
+        """
         best: Importer | None = None
         highest, failed = 0.0, []
-        for name, importer in self.working.items():
+        names = sorted(self.working, key=lambda name: self.working[name] is not likely)
+        for name in names:
+            importer = self.working[name]
             try:
                 sure = importer.detect(source)
             except OSError:
@@ -68,6 +76,8 @@ class Importers:
                 continue
             if sure > highest:
                 best, highest = importer, sure
+            if importer is likely and sure >= _CERTAIN:
+                break
         return Detected(best if highest >= _SURE_ENOUGH else None, tuple(failed))
 
 

@@ -138,6 +138,7 @@ class _Run:
     states: ImportState
     _done: _Done = field(default_factory=lambda: _Done(0, 0))
     _progress: ProgressCallback | None = None
+    _likely: Importer | None = None  # what the last file was
 
     def over(self, paths: Iterable[str | Path], progress: ProgressCallback | None) -> ImportSummary:
         return self.over_files(list(walk(paths)), progress)
@@ -170,8 +171,9 @@ class _Run:
             importer = self._resumed(file, known)
             failed: tuple[str, ...] = ()
             if importer is None:
-                detected = self.importers.detect(source)
+                detected = self.importers.detect(source, self._likely)
                 importer, failed = detected.importer, detected.failed
+                self._likely = importer or self._likely
             if importer is None:
                 return [_unknown(source.name, failed)]
             start = self._start(file, known, importer)

@@ -14,6 +14,7 @@ __all__ = ["HEAD", "Position", "Problem", "Record", "Source", "parse_json"]
 
 HEAD = 64 * 1024
 _CHUNK = 1024 * 1024
+_LINES = 20  # of the head
 _FIRST = 32 * 1024 * 1024  # bytes of a line that is read to tell the format
 
 
@@ -107,9 +108,9 @@ class Source:
 
     @cached_property
     def first_records(self) -> list[dict[str, Any]]:
-        """The JSON objects on the first lines: those of the head, and at least one line."""
+        """The JSON objects on the first lines: some of the head, and at least one line."""
         if b"\n" in self.head or not self.head_text.lstrip().startswith("{"):
-            texts = self.head_text.split("\n")
+            texts = self.head_text.split("\n", _LINES)[:_LINES]
             return [value for text in texts if (value := _object(text)) is not None]
         found = []
         for record in self.again().records(_FIRST):
@@ -119,10 +120,6 @@ class Source:
             if len(found) == 3:
                 break
         return found
-
-    def head_records(self, limit: int = 20) -> list[dict[str, Any]]:
-        """At most so many of the first records."""
-        return self.first_records[:limit]
 
     def again(self) -> Source:
         """The same source, to be read once more from its start."""
@@ -150,7 +147,10 @@ class Source:
                         return
                 if text and not text.isspace():
                     yield number, text
-            offset = offset + len(raw or b"") if ended is None else ended
+            if ended is None:  # its end, which may come later, still belongs to this line
+                offset, number = offset + len(raw or b""), number - 1
+            else:
+                offset = ended
             self.done = Position(offset, number, dict(self.state))
 
     def records(self, limit: int) -> Iterator[Record | Problem]:
