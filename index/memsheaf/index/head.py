@@ -171,6 +171,12 @@ class Head:
                 result &= column[:count] == self._names.get(name, -1)
         return result
 
+    def present(self, terms: npt.NDArray[np.int32], where: Partition) -> npt.NDArray[np.bool_]:
+        """Return which terms a document of the selected partitions has."""
+        size, count = self.size, self.count  # postings first: their documents are there
+        inside = self.mask(where, count)[self.docs[:size]]
+        return np.isin(terms, self.terms[:size][inside])
+
     def seal(self) -> Segment:
         """Return the documents as a segment."""
         n = self.count

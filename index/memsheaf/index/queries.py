@@ -73,7 +73,7 @@ def prepare(
     sources, count, total, df = store.snapshot(numbers, where)
     held = {n: d for n, d in zip(numbers, df, strict=True) if d}
     if prefix or (fuzzy and len(held) < len(asked)):
-        asked = _variants(store, analyzer, text, held, fuzzy, prefix)
+        asked = _variants(store, analyzer, text, where, held, fuzzy, prefix)
         numbers = list(dict.fromkeys([n for _, slot in asked for n, _ in slot]))
         sources, count, total, df = store.snapshot(numbers, where)
         held = {n: d for n, d in zip(numbers, df, strict=True) if d}
@@ -143,7 +143,13 @@ def _words(numbers: Sequence[int]) -> Asked:
 
 
 def _variants(
-    store: Store, analyzer: Analyzer, text: str, held: Mapping[int, int], fuzzy: bool, prefix: bool
+    store: Store,
+    analyzer: Analyzer,
+    text: str,
+    where: Partition,
+    held: Mapping[int, int],
+    fuzzy: bool,
+    prefix: bool,
 ) -> Asked:
     """Return the words of a text with the terms near them; `held` has the df of its own terms."""
     tokens = [analyzer.expand(token) for token in analyzer.tokenize(text)]
@@ -159,6 +165,9 @@ def _variants(
     if fuzzy:
         for word in _lacking(tokens, numbers, held):
             slots[word] += [pair for pair in near.similar(word) if pair[0] != numbers[word]]
+    if any(where):  # few of all that is near is near there
+        there = store.present([n for slot in slots.values() for n, _ in slot], where)
+        slots = {word: [p for p in slot if p[0] in there] for word, slot in slots.items()}
     return [(times, slots[word]) for word, times in asked]
 
 

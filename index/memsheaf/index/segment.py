@@ -19,6 +19,8 @@ COLUMNS = 64
 """Columns that a segment keeps."""
 SPANS = 1 << 16
 """Terms whose lists a segment remembers."""
+OFTEN = 4_096
+"""Postings of a list above which it is not looked through for a partition."""
 Array = npt.NDArray[Any]
 Rounding = tuple[float, bool, float]
 """The longest length, whether lengths or frequencies are fractions, the least frequency up to 1."""
@@ -105,6 +107,23 @@ class Segment:
             self.spans.clear()
         found = self.spans[term] = (int(start[at]), int(start[at + 1])) if held else (0, 0)
         return found
+
+    def present(self, terms: npt.NDArray[np.int32], where: Partition) -> npt.NDArray[np.bool_]:
+        """Return which terms a document of the selected partitions has; often is taken for yes."""
+        own, start = self.arrays["terms"], self.arrays["start"]
+        at = np.minimum(own.searchsorted(terms), len(own) - 1)
+        sizes = np.where(own[at] == terms, start[at + 1] - start[at], 0)
+        often = sizes > OFTEN
+        sizes[often] = 0
+        docs = self.arrays["docs"][spread(start[at], sizes)]
+        chosen = self.select(where)
+        if isinstance(chosen, slice):
+            inside = (docs >= chosen.start) & (docs < chosen.stop)
+        else:
+            inside = chosen[docs]
+        owner = np.repeat(np.arange(len(terms)), sizes)[inside]
+        found: npt.NDArray[np.bool_] = np.bincount(owner, minlength=len(terms)) > 0
+        return found | often
 
     def column(self, begin: int, end: int, table: Table) -> Column:
         """Return the weights of the postings between two places as a column."""

@@ -255,6 +255,17 @@ class Store:
         self._neighbours.update(self.vocabulary)
         return self._neighbours
 
+    def present(self, terms: Sequence[int], where: Partition) -> set[int]:
+        """Return those of the terms that the selected partitions may hold."""
+        wanted = np.array(terms, np.int32)
+        with self.lock:
+            parts: list[Segment | Head] = [*self.segments, self.head]
+        found = np.zeros(len(wanted), bool)
+        for part in parts:
+            if part.size:
+                found |= part.present(wanted, where)
+        return set(wanted[found].tolist())
+
     def sources(self) -> list[Source]:
         """Return what a reader searches, as it is now; call it under the lock."""
         parts: list[Segment | Head] = [*self.segments, self.head]
