@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsheaf.agent import inject
-from memsheaf.agent.relevant import POOL, STRETCH, is_long, relevant_hits
+from memsheaf.agent.relevant import POOL, STRETCH, relevant_hits, words_of
 from memsheaf.providers.local import LocalStore
 from memsheaf.stack import Hit, InvalidQuery, MemoryRecord, MemoryStack, Scope
 
@@ -61,7 +61,7 @@ def test_a_long_message_gets_what_matches_a_stretch() -> None:
     ],
 )
 def test_long_is_more_words_than_a_question_has(text: str, long: bool) -> None:
-    assert is_long(text) is long
+    assert bool(words_of(text)) is long
 
 
 def test_a_short_message_needs_the_whole(make_stack: MakeStack) -> None:
@@ -72,20 +72,20 @@ def test_a_short_message_needs_the_whole(make_stack: MakeStack) -> None:
 
 def test_what_matches_the_whole_always_counts() -> None:
     hits = [hit("unlike anything", 0.4), hit(MEMORIES[0], 0.1), hit("unlike all", 0.2)]
-    assert relevant_hits(AROUND, hits, 5, 0.3) == tuple(hits[:2])
-    assert relevant_hits(AROUND, hits, 1, 0.3) == tuple(hits[:1])
-    assert relevant_hits(AROUND, hits, 5, 0.0) == tuple(hits)
-    assert relevant_hits(AROUND, hits, 5, 1.0) == ()
-    assert relevant_hits(AROUND, [], 5, 0.3) == ()
+    assert relevant_hits(words_of(AROUND), hits, 5, 0.3) == tuple(hits[:2])
+    assert relevant_hits(words_of(AROUND), hits, 1, 0.3) == tuple(hits[:1])
+    assert relevant_hits(words_of(AROUND), hits, 5, 0.0) == tuple(hits)
+    assert relevant_hits(words_of(AROUND), hits, 5, 1.0) == ()
+    assert relevant_hits(words_of(AROUND), [], 5, 0.3) == ()
 
 
 def test_a_longer_message_needs_a_better_stretch() -> None:
     hits = [hit("Her teacher was called Otto", 0.0), *(hit(text) for text in MEMORIES[1:])]
     text = "Which teacher called Otto gave lessons, helped her, and left last winter term?"
-    assert is_long(text)
-    assert relevant_hits(text, hits, 5, 0.1) == tuple(hits[:1])
+    assert words_of(text)
+    assert relevant_hits(words_of(text), hits, 5, 0.1) == tuple(hits[:1])
     filler = " ".join(f"filler{n}" for n in range(200))
-    assert relevant_hits(f"{filler} {text}", hits, 5, 0.1) == ()
+    assert relevant_hits(words_of(f"{filler} {text}"), hits, 5, 0.1) == ()
 
 
 def test_more_is_looked_at_than_is_injected(make_stack: MakeStack) -> None:
@@ -102,18 +102,18 @@ def test_more_is_looked_at_than_is_injected(make_stack: MakeStack) -> None:
 @given(text=st.text(max_size=300), contents=st.lists(st.text(min_size=1).filter(str.strip)))
 def test_any_text_is_taken(text: str, contents: list[str]) -> None:
     hits = [hit(content, n / 10) for n, content in enumerate(contents)]
-    if is_long(text):
-        kept = relevant_hits(text, hits, 3, 0.3)
+    if words_of(text):
+        kept = relevant_hits(words_of(text), hits, 3, 0.3)
         assert len(kept) <= 3
         assert [h for h in hits if h in kept] == list(kept)
 
 
 def test_huge_texts_cost_little() -> None:
     text = " ".join(f"word{n}" for n in range(20_000))
-    assert is_long(text)
+    assert words_of(text)
     hits = [hit("word19999 " + "filler " * 8_000) for _ in range(POOL)]
-    assert relevant_hits(text, hits, 5, 0.0) == tuple(hits[:5])
-    assert STRETCH < POOL
+    assert relevant_hits(words_of(text), hits, 5, 0.0) == tuple(hits[:5])
+    assert len(words_of(text)) > STRETCH
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "0.3", None])

@@ -31,7 +31,7 @@ from .budget import Sizes
 from .gate import is_trivial
 from .ledger import BlockLedger, Sent
 from .messages import after_system, is_own, last_own, texts, with_block
-from .relevant import POOL, is_long, relevant_hits
+from .relevant import POOL, relevant_hits, words_of
 from .tokens import Tokenizer
 from .turns import Turns
 
@@ -195,7 +195,7 @@ def inject(
         return Injection(list(messages), outcomes=(_failure(error),), reason="ledger failed")
     if reason is not None and not restored:
         return Injection(list(messages), reason=reason)
-    long = reason is None and limit > 0 and is_long(wanted)
+    long = words_of(wanted) if reason is None and limit > 0 else []
     try:
         stack.guard("before_inject", messages=list(messages), scope=asked)
         if reason is None:
@@ -212,7 +212,7 @@ def inject(
         outcomes = recalled.outcomes + theirs.outcomes
         found = recalled.hits
         if long:
-            found = relevant_hits(wanted, found, limit, min_relevance)
+            found = relevant_hits(long, found, limit, min_relevance)
         block = build_block(found, [*theirs, *ours], chosen_id, sizes)
         try:
             if block is not None or not (recalled.partial or theirs.partial):

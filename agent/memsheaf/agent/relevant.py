@@ -7,14 +7,15 @@ against each stretch of it that is as long as a question.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
 
 from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.stack import Hit
 
-__all__ = ["POOL", "STRETCH", "is_long", "relevant_hits"]
+__all__ = ["POOL", "STRETCH", "relevant_hits", "words_of"]
 
 STRETCH = 8
 """Content words of a stretch; a message with no more is not long."""
@@ -26,13 +27,18 @@ _LAST = 256  # words of a message that count
 _CONTENT = 4_000  # characters of a memory that count
 
 
-def is_long(text: str) -> bool:
-    """Whether a message has more content words than a question; not in scripts without spaces."""
-    return len(_words(text)) > STRETCH
+def words_of(text: str) -> list[str]:
+    """The distinct terms of a long message's content words, in order; none of another message.
+
+    A message in a script without spaces is never long.
+    """
+    content = content_words(text)
+    found = list(dict.fromkeys(terms(get_analyzer("english"), content)))[-_LAST:]
+    return found if STRETCH < len(found) <= 2 * len(content.split()) else []
 
 
 def relevant_hits(
-    text: str, hits: Sequence[Hit], limit: int, min_relevance: float
+    words: Sequence[str], hits: Sequence[Hit], limit: int, min_relevance: float
 ) -> tuple[Hit, ...]:
     """Keep the hits that match a long message, or a stretch of it, well enough.
 
@@ -40,7 +46,7 @@ def relevant_hits(
     `min_relevance`, and 0.1 more for each doubling of the message's length.
 
     Args:
-        text: The message.
+        words: The message, from `words_of`.
         hits: What was found for it, best first.
         limit: Hits at the most.
         min_relevance: What a hit's own relevance must reach.
@@ -48,34 +54,26 @@ def relevant_hits(
     Returns:
         The hits in their order.
     """
-    words = _words(text)
+    if not hits:
+        return ()
     rules = get_analyzer("english")
-    held = [set(terms(rules, hit.record.content[:_CONTENT])) for hit in hits]
-    asked = set(words)
-    frequency = Counter(word for found in held for word in found & asked)
+    contents = [set(terms(rules, hit.record.content[:_CONTENT])) for hit in hits]
+    held = np.array([[word in content for word in words] for content in contents])
+    frequency = held.sum(axis=0)
     size = max(len(hits), POOL)  # a few hits, chosen by these words, make no word a common one
-    idf = [math.log(1 + (size - frequency[w] + 0.5) / (frequency[w] + 0.5)) for w in words]
-    needed = min_relevance + _RISE * math.log2(max(1, len(words) / STRETCH))
+    idf = np.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+    whole, matched = _stretches(idf[np.newaxis]), _stretches(held * idf)
+    best = (matched / whole).max(axis=1)
+    needed = min_relevance + _RISE * math.log2(len(words) / STRETCH)
     kept = [
         hit
-        for hit, found in zip(hits, held, strict=True)
-        if (hit.relevance or 0.0) >= min_relevance or _best_stretch(words, idf, found) >= needed
+        for hit, match in zip(hits, best.tolist(), strict=True)
+        if (hit.relevance or 0.0) >= min_relevance or match >= needed
     ]
     return tuple(kept[:limit])
 
 
-def _best_stretch(words: Sequence[str], idf: Sequence[float], held: set[str]) -> float:
-    whole = [0.0, *accumulate(idf)]
-    parts = (value if word in held else 0.0 for word, value in zip(words, idf, strict=True))
-    matched = [0.0, *accumulate(parts)]
-    return max(
-        (matched[end] - matched[end - STRETCH]) / (whole[end] - whole[end - STRETCH])
-        for end in range(STRETCH, len(words) + 1)
-    )
-
-
-def _words(text: str) -> list[str]:
-    """The distinct terms of the content words, in order; none where few spaces are between."""
-    content = content_words(text)
-    found = list(dict.fromkeys(terms(get_analyzer("english"), content)))[-_LAST:]
-    return found if len(found) <= 2 * len(content.split()) else []
+def _stretches(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The sums of every `STRETCH` values in a row."""
+    summed = np.cumsum(np.pad(rows, ((0, 0), (1, 0))), axis=1)
+    return summed[:, STRETCH:] - summed[:, :-STRETCH]
