@@ -73,9 +73,9 @@ DOINGS = (
     ),
     Rule(
         GOAL,
-        r"I {am} (?:currently )?working on (?P<thing>(?:an?|my) (?!(?:(?:new|big|secret|cool|"
-        r"exciting|small|fun|personal|few) )*(?:project|report|proposal|presentation|email|"
-        r"letter|ticket|bug|assignment|homework|task|something|it|thing|things|stuff)\b).*)",
+        r"I {am} (?:currently )?working on (?P<thing>(?:an?|my) (?!(?:(?:new|similar|current|big|"
+        r"secret|cool|exciting|small|fun|personal|few) )*(?:project|report|proposal|presentation|"
+        r"email|letter|ticket|bug|assignment|homework|task|something|it|thing|things|stuff)\b).*)",
         "Is working on {thing}",
         "goal:{thing}",
         0.7,

@@ -154,9 +154,9 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
-        r"(?P<thing>(?!it\b|that\b|this\b|which\b|what\b)\S.{1,60}?) (?P<plain>helps? me "
-        r"{adv}(?:relax|unwind|de-?stress|focus|sleep|recharge|express myself|stay (?:calm|"
-        r"focused|motivated)|cope|clear my (?:head|mind)))\b",
+        r"(?P<thing>(?!I\b|we\b|it\b|that\b|this\b|which\b|what\b|there\b)\S.{1,60}?) "
+        r"(?P<plain>helps? me {adv}(?:relax|unwind|de-?stress|focus|sleep|recharge|express "
+        r"myself|stay (?:calm|focused|motivated)|cope|clear my (?:head|mind)))\b",
         "{thing} {plain}",
         None,
         0.75,
@@ -172,14 +172,16 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
-        r"(?P<thing>\S.{1,60}?) (?P<be>is|are) {adv}important to me\b",
+        r"(?P<thing>(?!I\b|we\b|it\b|that\b|this\b|which\b|what\b|there\b)\S.{1,60}?) (?P<be>is|"
+        r"are) {adv}important to me\b",
         "{thing} {be} important to them",
         None,
         0.75,
     ),
     Rule(
         PREFERENCE,
-        r"(?P<thing>\S.{1,60}?) means? (?:a lot|so much|everything|the world) to me\b",
+        r"(?P<thing>(?!I\b|we\b|it\b|that\b|this\b|which\b|what\b|there\b)\S.{1,60}?) means? "
+        r"(?:a lot|so much|everything|the world) to me\b",
         "{thing} is important to them",
         None,
         0.75,

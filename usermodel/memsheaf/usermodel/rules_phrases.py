@@ -101,7 +101,7 @@ def phrase(raw: str, *, is_object: bool, is_definite: bool) -> str | None:
             return None
         text = (" " + text)[: end.start()].strip()
     text = _trimmed(as_list(text))
-    if is_object:
+    if is_object or not is_definite:
         text = _DURATION.sub("", text)
     if not text:
         return None if is_object else ""

@@ -132,6 +132,8 @@ def _of_clauses(text: str) -> Iterator[Statement]:
             if match := rule.regex.match(clause):
                 if statement := _statement(rule, match):
                     yield statement
+                if "when" in match.groupdict():  # "On Sundays, I hike" is one clause
+                    done = begin + match.start("do")
                 break
 
 

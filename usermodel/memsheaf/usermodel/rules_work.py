@@ -190,7 +190,7 @@ WORK = (
         r"store|studio|company|startup|start-up|restaurant|bakery|cafe|café|farm|blog|podcast|"
         r"channel|bookshop|salon|gallery|agency|newsletter|band|house|flat|apartment|cottage|"
         r"cabin|garden|allotment|car|boat|motorbike|motorcycle|van|truck|piano|guitar|telescope|"
-        r"drone)(?: called .*| named .*)?)",
+        r"drone)\b(?: called .*| named .*)?)",
         "{do} a {thing}",
         None,
         0.85,
