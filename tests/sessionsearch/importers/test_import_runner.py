@@ -20,6 +20,7 @@ from memsheaf.sessionsearch import ConversationLog, NewItem
 from memsheaf.sessionsearch.importers import (
     Entry,
     Event,
+    Header,
     Importers,
     ImportOptions,
     Problem,
@@ -71,6 +72,17 @@ def test_a_lost_state_costs_time_and_changes_nothing(desk: Desk, log_path: Path)
     shutil.rmtree(f"{log_path}.imports")
     again = desk.run()
     assert (again.added, again.known) == (0, 2)
+
+
+@pytest.mark.parametrize("damage", [b"no database at all" * 100, b""])
+def test_a_damaged_state_is_made_anew(desk: Desk, log_path: Path, damage: bytes) -> None:
+    path = desk.file("a.jsonl", [user("1", "one")])
+    desk.run()
+    for file in Path(f"{log_path}.imports").iterdir():
+        file.write_bytes(damage)
+    assert (desk.run().added, desk.run().count("unchanged")) == (0, 1)
+    append(path, user("2", "two") + "\n")
+    assert desk.run().added == 1
 
 
 def test_a_lost_log_is_filled_again(desk: Desk, tmp_path: Path) -> None:
@@ -378,6 +390,10 @@ class Wild:
     def read(self, source: Source, options: ImportOptions) -> Iterator[Event]:
         yield Entry("wild:1", NewItem("message", "kept", role="user", key="1"))
         yield Entry("wild:1", NewItem("message", "no", role="user", metadata={"f": {1, 2}}))
+        for number in range(40):
+            key = str(number)
+            yield Entry("wild:1", NewItem("message", f"kept {key}", role="user", key=f"k{key}"))
+        yield Header("wild:1", title="Wild\n things", metadata={"bad": {1}, "good": 1})
         odd: Any = "not an event"
         yield odd
         raise KeyError("secret")
@@ -391,8 +407,12 @@ def test_a_broken_importer_costs_only_its_file(desk: Desk, monkeypatch: pytest.M
     desk.file("b.jsonl", [user("1", "explode")])
     summary = desk.run()
     wild, claude = summary.files
-    assert (wild.status, wild.added, claude.added) == ("failed", 1, 1)
+    assert (wild.status, wild.added, wild.known, claude.added) == ("failed", 41, 0, 1)
+    assert words(desk, "wild:1") == ["kept", *(f"kept {n}" for n in range(40))]
+    about = desk.log.conversation("wild:1", MIRA)
+    assert (about.title, about.metadata) == ("Wild things", {"good": 1})
     assert [problem.reason for problem in wild.problems] == [
+        "metadata cannot be written as JSON",
         "an importer gave a str",
         "metadata cannot be written as JSON",
         "importer wild failed: KeyError",

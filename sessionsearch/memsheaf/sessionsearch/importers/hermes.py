@@ -37,9 +37,10 @@ class HermesImporter:
     incremental = False
 
     def places(self) -> list[Path]:
-        """The database and the folder of sessions; `HERMES_HOME` may name another home."""
+        """Databases, also of profiles, and sessions; `HERMES_HOME` may name another home."""
         home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
-        return [home / "state.db", home / "sessions"]
+        profiles = sorted(home.glob("profiles/*/state.db"))
+        return [home / "state.db", home / "sessions", *profiles]
 
     def detect(self, source: Source) -> float:
         """From the tables of a database, or the names of members."""

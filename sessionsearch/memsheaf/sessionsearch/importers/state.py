@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from memsheaf.stack import Scope
+from memsheaf.stack import Scope, StoreCorrupt
 from memsheaf.stack.disk import SETTINGS, SharedCache, our_errors
 
 from .source import HEAD, Position
@@ -53,18 +54,22 @@ class ImportState:
 
     def __init__(self, folder: Path, scope: Scope, timeout: float = 10.0) -> None:
         self._scope = json.dumps(scope.key())
-        with our_errors("opening the state of imports"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._rows = SharedCache(str(folder), timeout, **SETTINGS)
+        try:
+            self._rows = _opened(folder, timeout)
+        except StoreCorrupt:  # without it an import only takes longer
+            with our_errors("removing the damaged state of imports"):
+                shutil.rmtree(folder)
+            self._rows = _opened(folder, timeout)
 
     def get(self, path: Path) -> FileState | None:
-        """The state of a file, or None before its first import."""
-        with our_errors("reading the state of imports"):
-            text = self._rows.get(self._key(path))
-        if text is None:
+        """The state of a file, or None before its first import, and where it cannot be read."""
+        try:
+            with our_errors("reading the state of imports"):
+                text = self._rows.get(self._key(path))
+            row = json.loads(text or "{}")
+            return FileState(**{**row, "position": Position(**row["position"])})
+        except (StoreCorrupt, ValueError, TypeError, KeyError):
             return None
-        row = json.loads(text)
-        return FileState(**row | {"position": Position(**row["position"])})
 
     def set(self, path: Path, state: FileState) -> None:
         """Keep the state of a file."""
@@ -90,6 +95,18 @@ class ImportState:
     def _key(self, path: Path) -> str:
         name = f"{self._scope}{os.path.realpath(path)}"
         return hashlib.blake2b(os.fsencode(name), digest_size=20).hexdigest()
+
+
+def _opened(folder: Path, timeout: float) -> SharedCache:
+    with our_errors("opening the state of imports"):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        rows = SharedCache(str(folder), timeout, **SETTINGS)
+        try:
+            rows.get("")
+        except BaseException:
+            rows.close()
+            raise
+        return rows
 
 
 def fingerprint(path: Path, offset: int) -> str:

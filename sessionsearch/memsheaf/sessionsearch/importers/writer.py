@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from memsheaf.sessionsearch.items import ItemOrigin, NewItem
+from memsheaf.sessionsearch.items import ItemOrigin, NewItem, to_json
 from memsheaf.sessionsearch.log import ConversationLog
 from memsheaf.stack import IdUnavailable, InvalidRecord, NotFound, Scope
 
@@ -106,6 +106,7 @@ class Writer:
         if not held.titled and held.title is None:
             held.title = _first_words(items)
         metadata = held.metadata if held.changed else None
+        bad = self.problem_count
         try:
             new = self._append(conversation, items, held.title, metadata)
         except IdUnavailable:
@@ -115,7 +116,7 @@ class Writer:
         held.exists, held.changed = True, False
         held.titled, held.title = held.titled or held.title is not None, None
         self.added += new
-        self.known += len(items) - new
+        self.known += len(items) - new - (self.problem_count - bad)
         self.written.add(conversation)
         self.witness = self.witness or conversation
 
@@ -126,22 +127,20 @@ class Writer:
         title: str | None,
         metadata: Mapping[str, Any] | None,
     ) -> int:
-        def append(batch: list[NewItem]) -> int:
-            added = self._log.append(
-                conversation, batch, self._scope, title=title, metadata=metadata
-            )
-            return len(added)
-
+        """How many are new. A batch with an item that is refused is halved until it is found."""
         try:
-            return append(items)
-        except InvalidRecord:  # nothing was written: find the item
-            new = 0
-            for item in items:
-                try:
-                    new += append([item])
-                except InvalidRecord as error:
-                    self.problem(Problem(None, str(error)))
-            return new
+            return len(
+                self._log.append(conversation, items, self._scope, title=title, metadata=metadata)
+            )
+        except InvalidRecord as error:  # nothing was written
+            if len(items) < 2:
+                self.problem(Problem(None, str(error)))
+                return 0
+            half = len(items) // 2
+            return sum(
+                self._append(conversation, part, title, metadata)
+                for part in (items[:half], items[half:])
+            )
 
     def _describe(self, header: Header) -> None:
         held = self._conversation(header.conversation)
@@ -149,9 +148,15 @@ class Writer:
             held.title, held.changed = _title(header.title), True
         held.latest = held.latest or header.started
         for name, value in header.metadata.items():
-            if value not in (None, "") and name not in held.metadata:
-                held.metadata[name] = value
-                held.changed = True
+            if value in (None, "") or name in held.metadata:
+                continue
+            try:
+                to_json("metadata", {name: value})
+            except InvalidRecord as error:
+                self.problem(Problem(None, str(error)))
+                continue
+            held.metadata[name] = value
+            held.changed = True
         if held.changed:
             self._waiting[header.conversation] = None
 
