@@ -41,6 +41,33 @@ SAMPLES = {
     ],
     "german": [
         (
+            "Kannst du mir bis morgen Abend die Unterlagen für die Steuererklärung zusammenstellen"
+            "? Ich brauche vor allem die Lohnabrechnungen, die Spendenquittungen und den Nachweis "
+            "über die Handwerkerleistungen."
+        ),
+        (
+            "hey, hab grad gesehen dass der zug morgen ausfällt, kannst du mich mit dem auto "
+            "mitnehmen? ich müsste so gegen acht am bahnhof sein"
+        ),
+        (
+            "Der Bundestag hat am Donnerstag ein Gesetz beschlossen, das Mieterinnen und Mieter "
+            "besser vor Eigenbedarfskündigungen schützen soll. Die Opposition kritisierte den "
+            "Entwurf als unzureichend und kündigte eine Verfassungsbeschwerde an."
+        ),
+        (
+            "Um die Anwendung zu installieren, entpacken Sie das Archiv in einen beliebigen "
+            "Ordner und führen anschließend das Installationsskript aus. Beachten Sie, dass "
+            "Administratorrechte erforderlich sind."
+        ),
+        (
+            "Mein Mann isst kein Fleisch und wohnt seit zwei Jahren in Graz. Er arbeitet als "
+            "Tischler und spielt am Wochenende Tennis."
+        ),
+        (
+            "Die Wettervorhersage kündigt für das kommende Wochenende Dauerregen und Sturmböen "
+            "an; die Bergrettung warnt vor Wanderungen oberhalb der Baumgrenze."
+        ),
+        (
             "Mira ist im Frühling nach Graz gezogen, weil ihr die Musikuniversität einen Platz "
             "in der Celloklasse angeboten hat. Sie wohnt mit zwei Freundinnen in einer Wohnung "
             "am Fluss, und an den meisten Abenden kochen sie gemeinsam. Sonntags fährt sie "
@@ -108,6 +135,16 @@ SAMPLES = {
     ],
     "chinese": [
         (
+            "请帮我把下周的行程整理一下：周一上午去银行，下午三点和客户见面；周三要飞上海，"
+            "酒店还没有订。"
+        ),
+        (
+            "人工智能正在改变软件开发的方式。越来越多的团队使用大型语言模型来编写代码、生成"
+            "测试用例以及审查合并请求。"
+        ),
+        ("我家的猫叫小黑，今年五岁了，最喜欢趴在窗台上晒太阳。医生说它有点胖，需要控制饮食。"),
+        ("安装完成后，请运行以下命令来检查环境变量是否设置正确，如果出现错误，请查看日志文件。"),
+        (
             "米拉春天搬到了格拉茨，因为音乐学院录取她进入大提琴班。她和两个朋友住在河边的一"
             "套公寓里，晚上大家经常一起做饭。每个星期天她都坐早班火车去看望外婆，是外婆在她"
             "会写自己的名字之前教会了她识谱。"
@@ -123,6 +160,18 @@ SAMPLES = {
         ),
     ],
     "japanese": [
+        (
+            "来週の予定を整理してください。月曜日の午前は銀行、午後三時にお客様と打ち合わせ"
+            "があります。水曜日は大阪へ出張ですが、ホテルはまだ予約していません。"
+        ),
+        (
+            "うちの猫は五歳で、窓辺で日向ぼっこをするのが大好きです。獣医さんには少し太り気"
+            "味だと言われました。"
+        ),
+        (
+            "インストールが完了したら、次のコマンドを実行して設定を確認してください。エラー"
+            "が出た場合はログファイルを参照してください。"
+        ),
         (
             "ミラは春にグラーツへ引っ越しました。音楽大学のチェロ科に合格したからです。川の"
             "近くのアパートで二人の友達と暮らしていて、夜はたいてい一緒に料理をします。日曜"
@@ -140,6 +189,15 @@ SAMPLES = {
         ),
     ],
     "korean": [
+        (
+            "다음 주 일정을 정리해 주세요. 월요일 오전에는 은행에 가고 오후 세 시에 고객을 "
+            "만납니다. 수요일에는 부산에 출장을 가는데 호텔은 아직 예약하지 않았어요."
+        ),
+        (
+            "우리 집 고양이는 다섯 살이고 창가에서 햇볕을 쬐는 것을 제일 좋아해요. 의사 선생"
+            "님이 조금 뚱뚱하다고 하셨어요."
+        ),
+        ("설치가 끝나면 다음 명령을 실행하여 환경 변수가 올바르게 설정되었는지 확인하십시오."),
         (
             "미라는 봄에 그라츠로 이사했습니다. 음악 대학의 첼로 반에 합격했기 때문입니다. "
             "강 근처의 아파트에서 친구 두 명과 함께 살고, 저녁에는 대개 같이 요리를 합니다. "

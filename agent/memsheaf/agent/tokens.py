@@ -55,7 +55,7 @@ def estimate_tokens(text: str) -> int:
     tokens = len(words) + 1.5 * len(_digits(text)) + 0.7 * len(_signs(text))
     tokens += 1.25 * len(_breaks(text))
     if not plain:
-        tokens += 0.8 * len(_han(text)) + 0.8 * len(_hangul(text)) + len(_others(text))
+        tokens += 0.73 * len(_han(text)) + 0.8 * len(_hangul(text)) + len(_others(text))
     return math.ceil(tokens)
 
 
