@@ -258,3 +258,25 @@ def test_agents_share_by_choice(sessions: SessionSearch) -> None:
         assert guide.tools().call("memory_recall", {"query": "nuts"})["count"] == 0
         wider = AgentMemory(stack=stack, scope=MIRA)
         assert wider.tools().call("memory_recall", {"query": "nuts"})["count"] == 1
+
+
+def test_a_user_s_namespaces_have_profiles_of_their_own(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    with UserModel(deriver=Noting(), background=False) as model:
+        work, home, plain = (
+            AgentMemory(stack=stack, sessions=sessions, user_model=model, scope=scope)
+            for scope in (
+                Scope(user_id="mira", namespace="work"),
+                Scope(user_id="mira", namespace="home"),
+                MIRA,
+            )
+        )
+        said = {"role": "user", "content": "I lead the search team"}
+        assert work.after_response([said, ANSWER], conversation="w").learning
+        model.flush()
+        for memory, known in ((work, True), (home, False), (plain, False)):
+            block = memory.before_request([{"role": "user", "content": "Which team?"}]).block or ""
+            assert ("search team" in block) == known
+            told = memory.tools().call("user_context", {"query": "team"})
+            assert ("search team" in told["user_context"]) == known

@@ -21,6 +21,7 @@ from memsheaf.stack import (
     Status,
 )
 from memsheaf.stack.fanout import reason_of
+from memsheaf.usermodel.owners import owner_of
 
 from .inject import Injection, inject, inject_system
 from .ledger import BlockLedger
@@ -280,9 +281,10 @@ class AgentMemory:
             reflecting = self.reflector.after_run(
                 messages, self.scope, tool_calls=calls, failed=failed
             )
-        if self.user_model is not None and self.scope.user_id and recorded.items:
+        owner = owner_of(self.scope)
+        if self.user_model is not None and owner is not None and recorded.items:
             try:
-                taken = self.user_model.observe(recorded.items, user_id=self.scope.user_id)
+                taken = self.user_model.observe(recorded.items, user_id=owner)
                 learning = bool(taken.accepted)
             except MemsheafError as error:
                 outcomes = (*outcomes, self.failed("user_model", error))
@@ -328,9 +330,9 @@ class AgentMemory:
 
     def _profile(self, text: str) -> list[tuple[str, str]]:
         """The user model's block, as inject takes it."""
-        if self.user_model is None or self.scope is None or self.scope.user_id is None:
+        if self.user_model is None or self.scope is None:
             return []
-        block = self.user_model.build_user_context(self.scope.user_id, text)
+        block = self.user_model.build_user_context(owner_of(self.scope), text)
         return [("user_model", block)] if block else []
 
     @staticmethod

@@ -17,6 +17,7 @@ from memsheaf.stack import (
     ScopeError,
     UsageError,
 )
+from memsheaf.usermodel.owners import owner_of
 
 from .definitions import DEFINITIONS, SchemaForm
 from .parameters import BadArguments, decode, read
@@ -143,7 +144,7 @@ class MemoryTools:
             if self._sessions is None:
                 return "session_search_not_configured", "past conversations are not configured"
         elif name == "user_context":
-            if self._user_model is None or self._scope is None or self._scope.user_id is None:
+            if self._user_model is None or self._scope is None or owner_of(self._scope) is None:
                 return "user_model_not_configured", "a user model or a user is not configured"
         elif self._stack is None:
             return "memory_not_configured", "no memory is configured"
@@ -270,8 +271,7 @@ class MemoryTools:
     def _user_context(self, values: _Values, notes: list[str]) -> dict[str, Any]:
         assert self._user_model is not None
         assert self._scope is not None
-        assert self._scope.user_id is not None
-        block = self._user_model.build_user_context(self._scope.user_id, values["query"] or "")
+        block = self._user_model.build_user_context(owner_of(self._scope), values["query"] or "")
         return {"status": "found" if block else "nothing_known", "user_context": block or ""}
 
 

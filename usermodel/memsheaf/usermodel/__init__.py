@@ -8,6 +8,7 @@ from .deriver import Deriver, QuestioningDeriver, load_deriver
 from .errors import DeriverFailed, QueueFull
 from .model import Forgotten, UserModel
 from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
+from .owners import owner_of
 from .profile import Line, LineKind, LineOrigin, Profile
 from .profiles import Change
 from .provider import UserModelProvider
@@ -42,5 +43,6 @@ __all__ = [
     "UserModelProvider",
     "apply",
     "load_deriver",
+    "owner_of",
     "said",
 ]

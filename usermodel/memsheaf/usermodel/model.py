@@ -328,7 +328,7 @@ class UserModel:
         """This user model as a provider of a stack, in mode `context`.
 
         Args:
-            namespace: The namespace that its users belong to; a scope of another one gets nothing.
+            namespace: The one namespace that all its users belong to; see `UserModelProvider`.
             max_tokens: The most tokens of the block.
         """
         return UserModelProvider(self, namespace=namespace, max_tokens=max_tokens)

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memsheaf.stack import ProviderContext, ProviderFactory, Scope, hookimpl
 
+from .owners import owner_of
+
 if TYPE_CHECKING:
     from .model import UserModel
 
@@ -18,12 +20,13 @@ __all__ = ["FACTORY", "UserModelOptions", "UserModelProvider"]
 class UserModelProvider:
     """Gives a turn what is known of its user.
 
-    A profile is the user's, whichever agent asks and in whichever session; a scope without a user,
-    or of another namespace, gets nothing.
+    A profile is the user's, whichever agent asks and in whichever session; in each namespace the
+    user has one of their own, see `owner_of`. A scope without a user gets nothing.
 
     Args:
         model: The user model; whoever made it closes it, unless told otherwise.
-        namespace: The namespace that its users belong to.
+        namespace: The one namespace that all users of the model belong to; they are kept by
+            their plain ids, and a scope of another namespace gets nothing. None for any.
         max_tokens: The most tokens of the block.
         owned: Whether closing this provider closes the model.
     """
@@ -39,12 +42,11 @@ class UserModelProvider:
     @hookimpl
     def build_user_context(self, scope: Scope, text: str) -> str | None:
         """What is known of the scope's user, the most useful lines first."""
-        wanted = Scope(user_id=scope.user_id, namespace=scope.namespace)
-        if wanted.user_id is None:
-            return None
-        if not wanted.matches(Scope(user_id=wanted.user_id, namespace=self._namespace)):
-            return None
-        return self.model.build_user_context(wanted.user_id, text, self._max_tokens)
+        if self._namespace is None:
+            owner = owner_of(scope)
+        else:
+            owner = scope.user_id if scope.namespace in (None, self._namespace) else None
+        return self.model.build_user_context(owner, text, self._max_tokens)
 
     @hookimpl
     def check(self) -> str:
@@ -67,7 +69,7 @@ class UserModelOptions(BaseModel):
 
     Attributes:
         path: The folder of the profiles; ``users`` in the provider's folder where not given.
-        namespace: The namespace that its users belong to.
+        namespace: The one namespace that all its users belong to.
         max_tokens: The most tokens of the block.
     """
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from memsheaf.sessionsearch import Item
-from memsheaf.stack import Scope, ScopeError, UsageError
+from memsheaf.stack import UsageError
 
 from .applying import apply
 from .batches import Batch, Handover, Held, Settled, Unfinished
@@ -22,6 +22,7 @@ from .codec import QueuedRow, Tombstone, decode_item, encode_item
 from .desk import END_OF_DUE, START_OF_DUE, Desk, due_key, due_time, load_desk, save_desk
 from .errors import QueueFull
 from .operations import Add, Operation, Rejection, Supersede
+from .owners import check_owner
 from .profiles import read_profile, write_profile
 from .rows import Row, RowStore, Writer
 from .said import count_tokens, said
@@ -244,7 +245,7 @@ class RefreshQueue:
 
     def name_of(self, user_id: str) -> str:
         """The user's name in keys: a keyed hash, so that no id is part of another one."""
-        return self._store.digest(_checked_user(user_id))
+        return self._store.digest(check_owner(user_id))
 
     def _take(self, rows: Writer, user: str, now: float) -> Batch | None:
         desk = load_desk(rows, user)
@@ -336,14 +337,3 @@ class RefreshQueue:
                 f"{self._settings.capacity} items; nothing was taken, see status()"
             )
         rows.put("total", str(total))
-
-
-def _checked_user(user_id: str) -> str:
-    """A user's id, or raise.
-
-    Raises:
-        ScopeError: It is empty, not text, too long or not printable.
-    """
-    if Scope(user_id=user_id).user_id is None:
-        raise ScopeError("the user model needs a user_id; there is no shared profile")
-    return user_id
