@@ -93,6 +93,7 @@ class _Reader:
         self._at = 0  # in the buffer
         self._kept: list[bytes] | None = None  # the part that is being read, up to the buffer
         self._kept_bytes = 0
+        self._cut = False  # the file ended within a part
         self._from = 0  # where that part begins, or goes on, in the buffer
         self._offset = 0  # of the buffer in the file
         self._line = 1
@@ -123,7 +124,8 @@ class _Reader:
                 return
             yield from self._nothing_else()
         except _Ended:
-            yield self._flaw("the file ends too early")
+            if not self._cut:  # else the part told it
+                yield self._flaw("the file ends too early")
 
     def _elements(self, key: str | None) -> Iterator[JsonPart]:
         index = 0
@@ -171,7 +173,7 @@ class _Reader:
         try:
             deep = self._pass_over()
         except _Ended:
-            self._kept = None
+            self._kept, self._cut = None, True
             return JsonPart(None, key, index, line, offset, f"cut off (from byte {offset})")
         raw = self._taken()
         flaw = None
@@ -202,22 +204,36 @@ class _Reader:
                 self._at = _end(_SCALAR, self._buffer, self._at)
                 if self._at < len(self._buffer) or not self._more():
                     return 0
+        return self._pass_nested()
+
+    def _pass_nested(self) -> int:
+        """Move behind the array or object that begins here; how deep it is."""
         depth = deepest = 0
+        buffer, at = self._buffer, self._at
         while True:
-            self._at = _end(_FLAT, self._buffer, self._at)
-            byte = self._peek()
-            self._at += 1
-            if byte == b'"':
-                self._pass_string()
-            elif byte in (b"{", b"["):
+            flat = _FLAT.match(buffer, at)
+            at = flat.end() if flat else at
+            if at == len(buffer):
+                self._at = at
+                if not self._more():
+                    raise _Ended
+                buffer, at = self._buffer, self._at
+                continue
+            byte = buffer[at]
+            at += 1
+            if byte in b"{[":
                 depth += 1
-                deepest = max(deepest, depth)
-            elif byte in (b"}", b"]"):
+                if depth > deepest:
+                    deepest = depth
+            elif byte in b"}]":
                 depth -= 1
                 if depth == 0:
+                    self._at = at
                     return deepest
-            else:
-                self._at -= 1  # more of the flat text was read
+            else:  # a string whose end is not in the buffer
+                self._at = at
+                self._pass_string()
+                buffer, at = self._buffer, self._at
 
     def _pass_string(self) -> None:
         """Move behind the end of the string whose inside begins here."""
