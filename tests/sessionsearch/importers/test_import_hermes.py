@@ -10,6 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from memsheaf.sessionsearch.importers import Progress, writer
 from memsheaf.stack import Scope
 
 if TYPE_CHECKING:
@@ -121,6 +124,17 @@ def test_compacted_rows_stay_and_rewound_ones_go(desk: Desk) -> None:
     assert [words for _, words in desk.said(ID)] == ["compacted away", "here"]
     assert summary.files[0].skipped == {"rewound message": 1}
     assert desk.run(branches="all").added == 1
+
+
+def test_progress_within_a_database(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_BATCH", 10)
+    said = [{"role": "user", "content": f"word {n}"} for n in range(40)]
+    path = database(desk.folder / "state.db", said)
+    seen: list[Progress] = []
+    summary = desk.run(progress=seen.append)
+    shares = [round(progress.bytes / progress.total_bytes, 2) for progress in seen]
+    assert shares == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert summary.bytes == path.stat().st_size
 
 
 def test_a_database_that_is_being_written_is_read_up_to_its_last_commit(desk: Desk) -> None:

@@ -76,6 +76,13 @@ def test_only_a_newline_ends_a_line_and_a_mark_costs_nothing(
     assert words(desk) == said
 
 
+def test_padding_before_a_line_costs_nothing(desk: Desk) -> None:
+    lines = [json.dumps(user(str(n), f"word {n}")) for n in range(3)]
+    desk.file("a.jsonl", f"{lines[0]}\n\x00\x00\x00{lines[1]}\n\ufeff{lines[2]}\n")
+    assert desk.run().problem_count == 0
+    assert words(desk) == ["word 0", "word 1", "word 2"]
+
+
 def test_utf_16_is_refused_by_name(desk: Desk) -> None:
     path = desk.file("a.jsonl", json.dumps(user("1", "one")).encode("utf-16"))
     report = desk.run().files[0]

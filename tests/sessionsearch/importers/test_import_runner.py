@@ -341,6 +341,18 @@ def test_a_named_format_is_used_as_it_is(desk: Desk) -> None:
         desk.run(format="codeks")
 
 
+def test_many_conversations_in_one_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_BATCH", 7)
+    monkeypatch.setattr(writer, "_REMEMBERED", 5)
+    said = [user(f"{n}", f"word {n}", f"s{n % 30}") for n in range(90)]
+    titles = [{"type": "ai-title", "aiTitle": f"T{n}", "sessionId": f"s{n}"} for n in range(30)]
+    desk.file("a.jsonl", [*titles[:15], *said, *titles[15:]])
+    assert desk.run().added == 90
+    found = {one.id: one for one in desk.log.conversations(MIRA)}
+    assert {one.title for one in found.values()} == {f"T{n}" for n in range(30)}
+    assert words(desk, "claude-code:s3") == ["word 3", "word 33", "word 63"]
+
+
 def test_progress_ends_at_the_end(desk: Desk) -> None:
     for name in ("a", "b"):
         desk.file(f"{name}.jsonl", [user(name, "one")])

@@ -14,7 +14,7 @@ from .hermes_db import SIGNATURE, is_state, rows
 from .messages import words_of, write_message
 from .render import as_text, chain, content_text, conversation_id, label, moment, some
 from .session_json import about_session, messages_of
-from .source import Problem, Source, parse_json
+from .source import Position, Problem, Source, parse_json
 from .turns import Turns, mapping_of
 
 __all__ = ["HermesImporter"]
@@ -80,9 +80,10 @@ def _database(source: Source, options: ImportOptions) -> Iterator[Event]:
         if isinstance(row, Problem):
             yield row
             continue
-        session, message = row
-        if reader is None or reader.session is not session:
-            reader = _Session(session, options)
+        message = row.message
+        source.done = Position(round(source.size * row.share))
+        if reader is None or reader.session is not row.session:
+            reader = _Session(row.session, options)
             yield reader.header()
         left = message.get("active") == 0 and not message.get("compacted")
         if left and options.branches == "active":

@@ -6,12 +6,13 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .source import Problem
 
-__all__ = ["SIGNATURE", "is_state", "rows"]
+__all__ = ["SIGNATURE", "Row", "is_state", "rows"]
 
 SIGNATURE = b"SQLite format 3\x00"
 _OVERHEAD = 1 << 20  # bytes of a row beside its largest field
@@ -28,7 +29,16 @@ def is_state(path: Path) -> bool:
     return True
 
 
-def rows(path: Path, limit: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]] | Problem]:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message, its session, and which share of all messages is done with it."""
+
+    session: dict[str, Any]
+    message: dict[str, Any]
+    share: float
+
+
+def rows(path: Path, limit: int) -> Iterator[Row | Problem]:
     """Each message with its session, session by session, in the order of writing.
 
     Args:
@@ -48,12 +58,11 @@ def rows(path: Path, limit: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
         raise OSError(0, f"the database cannot be read: {code}") from error
 
 
-def _rows(
-    connection: sqlite3.Connection,
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]] | Problem]:
+def _rows(connection: sqlite3.Connection) -> Iterator[Row | Problem]:
+    total = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
     session: dict[str, Any] = {}
     places = connection.execute("SELECT session_id, rowid FROM messages ORDER BY session_id, rowid")
-    for name, place in places:
+    for number, (name, place) in enumerate(places, 1):
         if session.get("id") != name:
             found = connection.execute("SELECT * FROM sessions WHERE id = ?", (name,)).fetchone()
             session = {"id": name} if found is None else dict(found)
@@ -63,7 +72,7 @@ def _rows(
             yield Problem(None, "a message is too long")
             continue
         if row is not None:
-            yield session, dict(row)
+            yield Row(session, dict(row), number / max(total, number))
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .base import ImportOptions
 from .json_stream import json_parts
-from .source import Problem, Source
+from .source import Position, Problem, Source
 
 __all__ = ["about_session", "messages_of"]
 
@@ -33,6 +33,7 @@ def messages_of(
             if part.flaw:
                 yield Problem(part.line, part.flaw)
             elif part.index is not None and isinstance(part.value, dict):
+                source.done = Position(part.offset, part.line)  # for the progress
                 yield part.line, part.value
             elif part.index is not None or part.key == "messages":
                 yield Problem(part.line, "not a JSON object")

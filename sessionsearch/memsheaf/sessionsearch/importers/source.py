@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 __all__ = ["HEAD", "Position", "Problem", "Record", "Source", "parse_json"]
 
 HEAD = 64 * 1024
+_PADDING = "\x00\ufeff"  # what a crash, or joined files, leave before a line
 _CHUNK = 1024 * 1024
 _LINES = 20  # of the head
 _FIRST = 32 * 1024 * 1024  # bytes of a line that is read to tell the format
@@ -138,8 +139,8 @@ class Source:
                 yield Problem(number, f"longer than {limit} bytes")
             else:
                 text = raw.decode("utf-8", "replace")
-                if number == 1:
-                    text = text.removeprefix("\ufeff")
+                if text[:1] in _PADDING:
+                    text = text.lstrip(_PADDING) or text
                 if ended is None:
                     try:
                         parse_json(text)

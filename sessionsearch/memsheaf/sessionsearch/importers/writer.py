@@ -19,6 +19,7 @@ __all__ = ["Writer"]
 
 _BATCH = 2000  # items
 _BATCH_TEXT = 8_000_000  # characters
+_REMEMBERED = 1000  # conversations
 _SHOWN = 100  # problems of a file that are kept
 _TITLE = 200  # characters of a title
 _OWN_TITLE = 80  # of one that is made from the first words
@@ -98,6 +99,10 @@ class Writer:
                 self._write(conversation, held, items)
         self._waiting.clear()
         self._count = self._text = 0
+        if len(self._held) > _REMEMBERED:  # the log tells the settled ones again
+            self._held = {
+                name: held for name, held in self._held.items() if held.changed or held.title
+            }
 
     def _write(self, conversation: str, held: _Held, items: list[NewItem]) -> None:
         if conversation in self.forgotten:
