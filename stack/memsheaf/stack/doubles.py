@@ -20,7 +20,7 @@ from .contract import Order, ProviderSpec, hookimpl
 from .cursors import read_cursor
 from .errors import IdUnavailable
 from .filters import Filter
-from .finish import finish
+from .finishing import finish
 from .records import MemoryRecord
 from .relevance import searchable
 from .results import Hit
