@@ -93,6 +93,18 @@ def test_a_lost_log_is_filled_again(desk: Desk, tmp_path: Path) -> None:
         assert import_paths(desk.folder, fresh, MIRA, state=state).added == 1
 
 
+def test_a_tail_without_words_does_not_hide_that_the_log_was_lost(
+    desk: Desk, tmp_path: Path
+) -> None:
+    path = desk.file("a.jsonl", [user("1", "one")])
+    desk.run()
+    append(path, '{"type": "progress", "sessionId": "s"}\n')
+    assert desk.run().files[0].skipped == {"progress": 1}
+    with ConversationLog(tmp_path / "new.db") as fresh:
+        state = desk.log.path.with_name(f"{desk.log.path.name}.imports")
+        assert import_paths(desk.folder, fresh, MIRA, state=state).added == 1
+
+
 def test_a_grown_file_reads_only_its_tail(desk: Desk) -> None:
     path = desk.file("a.jsonl", [user("1", "one"), user("2", "two")])
     desk.run()

@@ -69,7 +69,7 @@ def import_paths(
     wanted = None if format is None else importers.named(format)
     with ImportState(_state_folder(log, state), scope) as states:
         run = _Run(log, scope, options or ImportOptions(), importers, wanted, states)
-        return run.over(_listed(paths), progress)
+        return run.over(list(walk(_listed(paths))), progress)
 
 
 def follow(
@@ -111,7 +111,7 @@ def follow(
                 if looked.get(file.path) != stamp:
                     looked[file.path] = stamp
                     changed.append(file)
-            summary = run.over_files(changed, progress)
+            summary = run.over(changed, progress)
             if any(file.status != "unchanged" for file in summary.files):
                 yield summary
             stop.wait(interval)
@@ -140,10 +140,7 @@ class _Run:
     _progress: ProgressCallback | None = None
     _likely: Importer | None = None  # what the last file was
 
-    def over(self, paths: Iterable[str | Path], progress: ProgressCallback | None) -> ImportSummary:
-        return self.over_files(list(walk(paths)), progress)
-
-    def over_files(
+    def over(
         self, files: list[FoundFile | Unreadable], progress: ProgressCallback | None
     ) -> ImportSummary:
         begun = time.monotonic()
@@ -176,19 +173,20 @@ class _Run:
                 self._likely = importer or self._likely
             if importer is None:
                 return [_unknown(source.name, failed)]
+            writer = Writer(self.log, self.scope, _modified(file.path))
             start = self._start(file, known, importer)
-            if start is not None:
+            if known and start:
                 source = Source(file.path, size=file.size, start=start)
-            return [self._source(file, source, importer, failed)]
+                writer.witness = known.witness
+            for reason in failed:
+                writer.problem(Problem(None, reason))
+            return [self._source(file, source, importer, writer)]
         except OSError as error:
             return [_failed(str(file.path), error.strerror or type(error).__name__)]
 
     def _source(
-        self, file: FoundFile, source: Source, importer: Importer, failed: tuple[str, ...]
+        self, file: FoundFile, source: Source, importer: Importer, writer: Writer
     ) -> FileReport:
-        writer = Writer(self.log, self.scope, _modified(file.path))
-        for reason in failed:
-            writer.problem(Problem(None, reason))
         first = safe = saved = source.done
         broken: str | None = None
         with closing(_events(importer, source, self.options)) as events:
@@ -208,16 +206,16 @@ class _Run:
                 ahead = source.done
                 writer.flush()
                 # One batch behind: an importer may hold an event back for a line or two.
-                if importer.incremental and safe.offset - saved.offset >= _CHECKPOINT:
+                if safe.offset - saved.offset >= _CHECKPOINT:
                     self._keep(file, importer, writer, safe, stamp="")
                     saved = safe
                 safe = ahead
                 self._tell(file.path, source.done.offset - first.offset, writer.added)
         writer.flush()
         self._done.added += writer.added
-        if broken is None and not writer.forgotten:
+        if broken is None:
             self._keep(file, importer, writer, source.done, stamp=file.stamp)
-        if broken is not None:
+        else:
             writer.problem(Problem(None, broken))
         return FileReport(
             path=source.name,
@@ -236,6 +234,8 @@ class _Run:
     def _keep(
         self, file: FoundFile, importer: Importer, writer: Writer, place: Position, *, stamp: str
     ) -> None:
+        if writer.forgotten:  # it may be restored: the file is read again each time
+            return
         if not importer.incremental:
             place = Position()
         self.states.set(
