@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsheaf.agent import Scrubber, strip_blocks, strip_messages
+from memsheaf.agent import Scrubber, strip_blocks, strip_messages, strip_value
 from memsheaf.agent.block import NOTICE, build_block
 from memsheaf.agent.budget import Sizes
 from memsheaf.agent.messages import with_block
@@ -216,3 +217,48 @@ def test_messages_without_a_block_are_passed_on() -> None:
     messages: list[Any] = [user("hi"), user(None), {}, object(), user([PART, None, 7]), "text"]
     made = strip_messages(messages, ISSUED)
     assert all(one is other for one, other in zip(made, messages, strict=True))
+
+
+def called(arguments: Any) -> dict[str, Any]:
+    function = {"name": "memory_remember", "arguments": arguments}
+    return {"role": "assistant", "tool_calls": [{"id": "t1", "function": function}]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (json.dumps({"content": f"Mira\n\n{BLOCK}"}), '{"content": "Mira"}'),
+        (
+            json.dumps({"a": [BLOCK, 7, None, {"b": f"{BLOCK}x"}]}),
+            '{"a": ["", 7, null, {"b": "x"}]}',
+        ),
+        (json.dumps(BLOCK), '""'),
+        ({"content": f"Mira\n\n{BLOCK}"}, {"content": "Mira"}),
+        (f"{{content: {BLOCK}", "{content: "),  # no JSON
+    ],
+)
+def test_arguments_of_tools_are_looked_through(arguments: Any, left: Any) -> None:
+    message = called(arguments)
+    before = copy.deepcopy(message)
+    assert strip_messages([message], ISSUED) == [called(left)]
+    assert message == before
+    part = {"type": "tool_use", "id": "t1", "name": "memory_remember", "input": arguments}
+    kept = {"role": "assistant", "content": [{**part, "input": left}]}
+    assert strip_messages([{"role": "assistant", "content": [part]}], ISSUED) == [kept]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        json.dumps({"content": block(OTHER)}),
+        '{ "content":"<memory-context-" }',
+        '{"content": "\\u00e9 <b>"}',
+        {"content": "x", "tags": ["a"]},
+        None,
+        7,
+    ],
+)
+def test_arguments_without_a_block_keep_their_bytes(arguments: Any) -> None:
+    message = called(arguments)
+    assert strip_messages([message], ISSUED)[0] is message
+    assert strip_value(arguments, ISSUED) is arguments

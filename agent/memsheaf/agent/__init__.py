@@ -21,7 +21,7 @@ from .recording import items_of, messages_of
 from .reflection import Applied, ReflectionReport, ReflectionSettings, reflect, undo
 from .reflector import Reflector
 from .running import arun_turn, astream_turn, run_turn, stream_turn
-from .scrub import Scrubber, strip_blocks, strip_messages
+from .scrub import Scrubber, strip_blocks, strip_messages, strip_value
 from .tokens import count_tokens, estimate_tokens
 from .tools import MemoryTools
 from .trim import Trimmed, trim_messages
@@ -87,6 +87,7 @@ __all__ = [
     "stream_turn",
     "strip_blocks",
     "strip_messages",
+    "strip_value",
     "trim_messages",
     "undo",
 ]

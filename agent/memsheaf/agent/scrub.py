@@ -5,6 +5,7 @@ Only blocks whose id was issued are taken out. What merely looks like one is som
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 from collections.abc import Container, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from .block import NOTICE
 
-__all__ = ["Scrubber", "strip_blocks", "strip_messages"]
+__all__ = ["Scrubber", "strip_blocks", "strip_messages", "strip_value"]
 
 _OPENING = "<memory-context-"
 _tags = re.compile(r"\n{0,2}<memory-context-([0-9a-f]{8,64})>").finditer
@@ -128,11 +129,33 @@ def strip_blocks(text: str, ledger: Container[str]) -> str:
     return scrubber.feed(text) + scrubber.flush()
 
 
+def strip_value(value: Any, ledger: Container[str]) -> Any:
+    """Take blocks out of every text of a JSON value, for instance a tool's arguments.
+
+    Args:
+        value: The value; never changed.
+        ledger: The ids that count.
+
+    Returns:
+        The same object where it held no block.
+    """
+    if isinstance(value, str):
+        text = strip_blocks(value, ledger)
+        return value if text == value else text
+    if isinstance(value, Mapping):
+        stripped = {key: strip_value(inner, ledger) for key, inner in value.items()}
+        return value if all(map(operator.is_, stripped.values(), value.values())) else stripped
+    if isinstance(value, list | tuple):
+        items = [strip_value(inner, ledger) for inner in value]
+        return value if all(map(operator.is_, items, value)) else items
+    return value
+
+
 def strip_messages(messages: Sequence[Any], ledger: Container[str]) -> list[Any]:
     """Take blocks out of messages before they are stored or learned from.
 
-    A part, or a message, that was nothing but a block is left out; a message that held none is
-    passed on as it is.
+    Texts, tool results and the arguments of tool calls are looked through. A part, or a message,
+    that was nothing but a block is left out; a message that held none is passed on as it is.
 
     Args:
         messages: OpenAI-style or Anthropic-style messages; never changed.
@@ -167,7 +190,40 @@ def _strip(value: Any, ledger: Container[str]) -> Any:
             if not kept and not _NEEDED.intersection(value):
                 return _NOTHING
             value = {**value, name: kept or ""}
+    return _strip_calls(value, ledger)
+
+
+def _strip_calls(value: Mapping[str, Any], ledger: Container[str]) -> Mapping[str, Any]:
+    """A message, part or call without blocks in arguments of tools, which may be JSON in a text."""
+    for name in ("tool_calls", "function", "arguments", "input"):
+        held = value.get(name)
+        if name == "tool_calls" and isinstance(held, list | tuple):
+            kept: Any = [_strip_calls(c, ledger) if isinstance(c, Mapping) else c for c in held]
+            changed = not all(map(operator.is_, kept, held))
+        elif name == "function" and isinstance(held, Mapping):
+            kept = _strip_calls(held, ledger)
+            changed = kept is not held
+        elif name in ("arguments", "input"):
+            kept = _strip_arguments(held, ledger)
+            changed = kept is not held
+        else:
+            continue
+        if changed:
+            value = {**value, name: kept}
     return value
+
+
+def _strip_arguments(arguments: Any, ledger: Container[str]) -> Any:
+    if not isinstance(arguments, str):
+        return strip_value(arguments, ledger)
+    if _OPENING not in arguments:
+        return arguments
+    try:
+        decoded = json.loads(arguments)
+    except ValueError:
+        return strip_value(arguments, ledger)  # what a model sends is not always JSON
+    stripped = strip_value(decoded, ledger)
+    return arguments if stripped is decoded else json.dumps(stripped, ensure_ascii=False)
 
 
 def _begins_block(text: str, closing: str, ended: bool) -> bool | None:
