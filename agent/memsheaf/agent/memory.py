@@ -23,10 +23,11 @@ from memsheaf.stack import (
 from memsheaf.stack.fanout import reason_of
 from memsheaf.usermodel.owners import owner_of
 
+from .continuing import needed, new_items
 from .inject import Injection, inject, inject_system
 from .ledger import BlockLedger
 from .policy import Policy, TurnOrigin
-from .recording import items_of, new_items, tool_calls
+from .recording import items_of, tool_calls
 from .reflector import Reflector
 from .scrub import strip_messages
 from .tools import MemoryTools
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["AgentMemory", "MemoryContext", "Recorded"]
 
 _TYPES = ("message", "tool_call", "tool_result")
-_TAIL = 32  # so many of the log's last items tell where a list of messages goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,16 +241,19 @@ class AgentMemory:
         assert self.scope is not None
         log = self.sessions.log
         with self._recording:
+            limit = needed(items)
             try:
-                last = log.conversation(conversation, self.scope).last_seq
                 newest = log.items(
-                    conversation, self.scope, limit=_TAIL, order="desc", types=_TYPES
+                    conversation, self.scope, limit=limit, order="desc", types=_TYPES
                 )
+                last = log.conversation(conversation, self.scope).last_seq
             except NotFound:
-                last, newest = None, []
+                last = None
             except MemsheafError as error:
                 return Recorded(outcomes=(self.failed("sessions", error),))
-            fresh = new_items(items, newest[::-1], 0 if last is None else last + 1)
+            next_seq = 0 if last is None else last + 1
+            complete = len(newest) < limit
+            fresh = new_items(items, newest[::-1], next_seq, complete=complete)
             return self.record(fresh, conversation, title=title)
 
     def learn(

@@ -5,21 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from hashlib import blake2b
+from itertools import dropwhile
 from typing import Any
 
 from memsheaf.sessionsearch import Item, ItemOrigin, NewItem
 
+from .definitions import DEFINITIONS
 from .messages import texts
 from .policy import TurnOrigin
 
-__all__ = ["items_of", "messages_of", "new_items", "tool_calls"]
+__all__ = ["items_of", "messages_of", "plain_messages", "tool_calls"]
 
 _SPEAKS = {
     TurnOrigin.PRIMARY: ItemOrigin.USER,
     TurnOrigin.SUB_AGENT: ItemOrigin.AGENT,
     TurnOrigin.AUTOMATION: ItemOrigin.AUTOMATION,
 }
+_OWN_TOOLS = frozenset(definition.name for definition in DEFINITIONS)
+_ATTACHMENTS = ("image", "image_url", "input_image", "file", "input_file", "document")
+
+
+def plain_messages(messages: Sequence[Any]) -> list[Any]:
+    """Messages as mappings: clients hand out objects, whose `model_dump` or `to_dict` gives one.
+
+    Parts that a server calls `output_text` become `text`. What cannot be read stays as it is.
+    """
+    return [_plain(message) for message in messages]
 
 
 def items_of(
@@ -32,7 +43,8 @@ def items_of(
 
     A message with text becomes a `message`, each tool call a `tool_call`, each result a
     `tool_result`. System messages are the host's and are left out. Pictures and files are counted
-    in the metadata.
+    in the metadata. Of what memory's own tools answer no words are kept: they are kept already, and
+    would be found, and learned, again and again.
 
     Args:
         messages: The messages, without blocks of memory.
@@ -44,47 +56,33 @@ def items_of(
     """
     speaks = _SPEAKS[TurnOrigin(origin)]
     items: list[NewItem] = []
-    for message in messages:
+    called: dict[str, str] = {}
+    for message in plain_messages(messages):
         if isinstance(message, Mapping):
-            items += _of_message(message, speaks, response_id)
+            for item in _of_message(message, speaks, response_id):
+                name = str(item.data.get("name", ""))
+                if item.type == "tool_call":
+                    called[str(item.data["id"])] = name
+                elif item.type == "tool_result" and (
+                    (name or called.get(str(item.data["id"]), "")) in _OWN_TOOLS
+                ):
+                    item = replace(item, text="")
+                items.append(item)
     return items
 
 
 def messages_of(items: Sequence[NewItem | Item]) -> list[dict[str, Any]]:
     """The text messages of a conversation's items, to go on where it was left.
 
-    Tool calls and their results are not sent again: a server refuses one without the other.
+    They begin with words of the user. Tool calls and their results are not sent again: a server
+    refuses one without the other.
     """
-    return [
+    said = [
         {"role": item.role, "content": item.text}
         for item in items
         if item.type == "message" and item.role in ("user", "assistant") and item.text.strip()
     ]
-
-
-def new_items(items: Sequence[NewItem], tail: Sequence[Item], next_seq: int) -> list[NewItem]:
-    """Those of a conversation's items that a log does not have, by what its end says.
-
-    The log's end is looked for in the items, also where a framework has cut off the beginning;
-    what follows it is new. Where it stands in several places, a list from the conversation's
-    beginning tells which; without one it is the last.
-
-    Args:
-        items: The items of a request and its answer, from `items_of`.
-        tail: The log's last items of these types, oldest first.
-        next_seq: The number that the next item will get.
-
-    Returns:
-        The new ones, with keys by which two writers of the same turn keep it once.
-    """
-    said = [_told(item) for item in items]
-    held = [_told(item) for item in tail]
-    places = [min(next_seq, len(said)), *range(len(said), 0, -1)]
-    first = next((place for place in places if _ends_with(held, said[:place])), 0)
-    return [
-        replace(item, key=f"turn:{seq}:{_digest(_told(item))}")
-        for seq, item in enumerate(items[first:], next_seq)
-    ]
+    return list(dropwhile(lambda message: message["role"] != "user", said))
 
 
 def tool_calls(items: Sequence[NewItem | Item]) -> tuple[int, bool]:
@@ -98,19 +96,29 @@ def tool_calls(items: Sequence[NewItem | Item]) -> tuple[int, bool]:
     return count, failed
 
 
-def _told(item: NewItem | Item) -> str:
-    """What two records of the same item have in common."""
-    return json.dumps([item.type, item.role, item.text, dict(item.data)], ensure_ascii=False)
+def _plain(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        value = _dumped(value)
+    if not isinstance(value, Mapping):
+        return value
+    content = value.get("content")
+    if isinstance(content, list | tuple):
+        parts = [_plain(part) for part in content]
+        if any(part is not held for part, held in zip(parts, content, strict=True)):
+            value = {**value, "content": parts}
+    if value.get("type") == "output_text":
+        value = {**value, "type": "text"}
+    return value
 
 
-def _ends_with(held: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether both end alike, as far back as both go."""
-    both = min(len(held), len(said))
-    return both > 0 and list(held[-both:]) == list(said[-both:])
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+def _dumped(value: Any) -> Any:
+    """An object of a client as a mapping; itself where it gives none."""
+    for name in ("model_dump", "to_dict"):
+        dump = getattr(value, name, None)
+        if callable(dump) and not isinstance(value, type):
+            made = dump()
+            return made if isinstance(made, Mapping) else value
+    return value
 
 
 def _of_message(
@@ -125,7 +133,7 @@ def _of_message(
     parts = message.get("content")
     blocks = [p for p in parts if isinstance(p, Mapping)] if isinstance(parts, list | tuple) else []
     text = "\n".join(words for words in texts(message) if words.strip())
-    others = sum(b.get("type") in ("image", "image_url", "input_image", "file") for b in blocks)
+    others = sum(b.get("type") in _ATTACHMENTS for b in blocks)
     if text or others:
         yield NewItem(
             "message",
@@ -140,7 +148,8 @@ def _of_message(
             yield _call(block.get("id"), block.get("name"), block.get("input"), response_id)
         elif block.get("type") == "tool_result":
             yield _result(block.get("tool_use_id"), None, block, response_id)
-    for call in message.get("tool_calls") or ():
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list | tuple) else ():
         function = call.get("function") if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
             yield _call(
@@ -152,7 +161,7 @@ def _call(id: object, name: object, arguments: object, response_id: str | None) 
     given = arguments if isinstance(arguments, str) else _json(arguments)
     return NewItem(
         "tool_call",
-        f"{name} {given}",
+        f"{name or ''} {given}".strip(),
         role="assistant",
         data={"id": str(id or ""), "name": str(name or ""), "arguments": given},
         response_id=response_id,
@@ -163,7 +172,10 @@ def _result(
     id: object, name: object, holder: Mapping[str, Any], response_id: str | None
 ) -> NewItem:
     content = holder.get("content")
-    words = content if isinstance(content, str) else "\n".join(texts(holder)) or _json(content)
+    if content is None:
+        words = ""
+    else:
+        words = content if isinstance(content, str) else "\n".join(texts(holder)) or _json(content)
     data = {"id": str(id or "")} | ({"name": str(name)} if name else {})
     failed = holder.get("is_error") is True or words.startswith('{"status": "error"')
     return NewItem(

@@ -1,0 +1,151 @@
+"""Where a list of messages goes on: which of its items a log does not have yet.
+
+A framework hands over the conversation as it holds it: with its beginning cut off or summed up, old
+tool results dropped, answers changed, the last question asked anew. What stays is what the user
+said; so the turns are told by the user's messages, and nothing else is compared but within a turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import count
+
+from memsheaf.sessionsearch import Item, NewItem
+from memsheaf.stack.text import clean
+
+__all__ = ["keyed", "needed", "new_items"]
+
+
+def needed(items: Sequence[NewItem]) -> int:
+    """How many of a log's last items are enough to tell where these go on."""
+    return 2 * len(items) + 64
+
+
+def new_items(
+    items: Sequence[NewItem], held: Sequence[Item], next_seq: int, *, complete: bool
+) -> list[NewItem]:
+    """Those of a conversation's items that a log does not have.
+
+    Of two readings the one that loses nothing counts. Only a turn that says word for word what the
+    last one said, and is answered the same, is taken for the last one where the list's beginning
+    is cut off.
+
+    Args:
+        items: The items of a request and its answer, from `items_of`.
+        held: The log's last items, at least `needed` where there are so many, oldest first.
+        next_seq: The number that the next item will get.
+        complete: Whether `held` is all that the log has.
+
+    Returns:
+        The new ones, with keys by which two writers of the same turn keep it once, and by which
+        what was erased from the log is known again.
+    """
+    said = [place for place, item in enumerate(items) if _is_users(item)]
+    known = [place for place, item in enumerate(held) if _is_users(item)]
+    runs = _runs([_told(items[n]) for n in said], [_told(held[n]) for n in known])
+    if runs and any(runs[-1]):
+        at = said[runs[-1].index(max(runs[-1]))]
+        return _go_on(items, at, held[known[-1]], held[known[-1] + 1 :], next_seq)
+    for number in range(len(runs) - 1, 0, -1):
+        run, asked = runs[number - 1], known[number - 1]
+        if run[-1:] == [len(said)] and len(said) > 1:  # an old list, or another end of it
+            made = _go_on(items, said[-1], held[asked], held[asked + 1 : known[number]], next_seq)
+            return keyed(items[said[-1] :], next_seq) if made else []
+        place = _parted(run[:-1], number if complete else None)
+        if place is not None:  # the question after it was asked anew
+            return keyed(items[said[place + 1] :], next_seq)
+    if complete and not known:  # whatever the log had is erased, or was no message of the user
+        places = range(_led(items[: said[0] if said else None], held), len(items))
+        return _numbered(items, places, 0, next_seq)
+    first = _led(items[: said[0] if said else None], held[known[-1] + 1 if known else 0 :])
+    return keyed(items[first:], next_seq)
+
+
+def keyed(items: Iterable[NewItem], seq: int) -> list[NewItem]:
+    """Items with the keys of these numbers."""
+    return [_with_key(item, seq + n) for n, item in enumerate(items)]
+
+
+def _go_on(
+    items: Sequence[NewItem], at: int, asked: Item, answers: Sequence[Item], next_seq: int
+) -> list[NewItem]:
+    """What follows the user's last message that the log has, which stands at a place."""
+    end = next((n for n in range(at + 1, len(items)) if _is_users(items[n])), len(items))
+    left = Counter(map(_told, answers))
+    fresh: list[int] = []
+    for place in range(at + 1, end):
+        told = _told(items[place])
+        if left[told] > 0:
+            left[told] -= 1
+        else:
+            fresh.append(place)
+    answered = any(item.type == "message" for item in answers)
+    other = any(left[_told(item)] for item in answers if item.type == "message")
+    if end < len(items):
+        places = ([] if answered else fresh) + list(range(end, len(items)))
+    elif (fresh and other) or (answered and end == at + 1):
+        return keyed(items[at:], next_seq)  # the same words, another answer: said again
+    else:
+        places = fresh
+    return _numbered(items, places, asked.seq - at, next_seq)
+
+
+def _numbered(
+    items: Sequence[NewItem], places: Iterable[int], first: int, next_seq: int
+) -> list[NewItem]:
+    """The items of some places, with the keys of the numbers that they had or get.
+
+    An item that was erased from the log had the number that its place tells; its key is known.
+    """
+    following = count(next_seq)
+    numbers = ((n, first + n) for n in places)
+    return [_with_key(items[n], seq if seq < next_seq else next(following)) for n, seq in numbers]
+
+
+def _parted(run: Sequence[int], number: int | None) -> int | None:
+    """Where the last of the user's messages stands that both have, before they part.
+
+    Two messages in a row tell, or all from the beginning of both, which `number` counts.
+    """
+    longest = max(run, default=0)
+    if longest > 1:
+        return run.index(longest)
+    return 0 if longest == 1 == number and run[0] == 1 else None
+
+
+def _runs(said: Sequence[str], known: Sequence[str]) -> list[list[int]]:
+    """How many texts before and at each pair of places are the same: a row per known one."""
+    rows: list[list[int]] = []
+    before = [0] * len(said)
+    for text in known:
+        before = [
+            (before[n - 1] if n else 0) + 1 if one == text else 0 for n, one in enumerate(said)
+        ]
+        rows.append(before)
+    return rows
+
+
+def _led(lead: Sequence[NewItem], answers: Sequence[Item]) -> int:
+    """How many of the items before the user's first words the log ends with."""
+    told, held = [_told(item) for item in lead], [_told(item) for item in answers]
+    sizes = range(min(len(told), len(held)), 0, -1)
+    return next((size for size in sizes if told[:size] == held[-size:]), 0)
+
+
+def _is_users(item: NewItem | Item) -> bool:
+    return item.type == "message" and item.role == "user"
+
+
+def _told(item: NewItem | Item) -> str:
+    """What two records of the same item have in common, whatever their white space."""
+    held = json.dumps([item.type, item.role, dict(item.data)], ensure_ascii=False, sort_keys=True)
+    return f"{clean(held)} {' '.join(item.text.split())}"
+
+
+def _with_key(item: NewItem, seq: int) -> NewItem:
+    told = _told(item).encode("utf-8")
+    return replace(item, key=f"turn:{seq}:{blake2b(told, digest_size=12).hexdigest()}")
