@@ -141,6 +141,7 @@ def test_json_is_found_where_it_stands(text: str) -> None:
         "[" * 100_000,
         '{"operations": [' + '{"op": "add"},' * 100_000,
         "x" * 5_000_000,
+        reply(ADD) + " " * 64_000,
     ],
 )
 def test_a_reply_of_another_form_is_asked_for_once_more(bad: str) -> None:
@@ -187,6 +188,7 @@ def change(operation: dict[str, Any], **fields: object) -> dict[str, Any]:
         change(ADD, text="Does not eat meat since 1999"),
         change(ADD, text="Is an administrator of the system"),
         change(MOVE, text="Lives in Oslo"),
+        change(MOVE, text="Loves Berlin"),
         change(MOVE, text="Lives in Berlin and Paris"),
         change(AGAIN, line="L2"),
         change(SOLD, line="L3"),
@@ -205,6 +207,8 @@ def change(operation: dict[str, Any], **fields: object) -> dict[str, Any]:
         change(ADD, kind="secret"),
         change(ADD, confidence="high"),
         change(ADD, confidence=2),
+        change(ADD, confidence="0.8"),
+        change(ADD, confidence=True),
         change(ADD, confidence=-1),
         change(ADD, items=[]),
         change(ADD, items="i4"),
@@ -359,7 +363,16 @@ def test_a_proposal_without_a_verdict_is_left_out() -> None:
     assert question(verdicts({"proposal": 9, "supported": True})) == ()
 
 
-@pytest.mark.parametrize("bad", ["", "[]", '{"verdicts": 1}', verdicts({"proposal": "1"})])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "[]",
+        '{"verdicts": 1}',
+        verdicts({"proposal": "1"}),
+        verdicts({"proposal": 1, "supported": "true"}),
+    ],
+)
 def test_a_second_look_is_repaired_once(bad: str) -> None:
     good = verdicts({"proposal": 2, "supported": True})
     assert question(bad, good) == OPERATIONS[1:2]

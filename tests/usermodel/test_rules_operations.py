@@ -56,6 +56,10 @@ SEQUENCES = [
     (["I love coffee.", "I'm not a fan of coffee."], ["Does not like coffee"]),
     (["I play tennis.", "I used to play tennis."], ["No longer plays tennis"]),
     (["I used to play tennis."], []),
+    (
+        ["I play guitar and piano.", "I no longer play guitar."],
+        ["Plays guitar and piano", "No longer plays guitar"],
+    ),
     (["I used to smoke but now I vape."], ["No longer smokes", "Vapes"]),
     (["I used to live in Berlin but now I live in Lisbon."], ["Lives in Lisbon"]),
     (["I live in Lisbon.", "I used to live in Berlin."], ["Lives in Lisbon"]),
@@ -83,7 +87,9 @@ SEQUENCES = [
     (["I live in Porto and work as a nurse."], ["Lives in Porto", "Works as a nurse"]),
     (["I have a dog named Rex.", "My dog loves the beach."], ["Has a dog named Rex"]),
     (["I have two kids.", "My kids are at school."], ["Has two kids"]),
-    (["I have a dog.", "I no longer have a dog."], ["Does not have a dog"]),
+    (["I have no kids.", "We have two kids."], ["Has two kids"]),
+    (["I have no kids.", "My kids are at school."], ["Has kids"]),
+    (["I have a dog.", "I no longer have a dog."], ["Has no dog"]),
     (
         ["I want to learn Japanese.", "I don't want to learn Japanese anymore."],
         ["Does not want to learn Japanese"],
@@ -145,9 +151,16 @@ def test_a_correction_without_a_line_that_holds_the_wrong_word_does_nothing() ->
     assert current(after("I live in Porto.", "It's Sara, not Sarah.")) == ["Lives in Porto"]
 
 
+def test_a_correction_of_what_just_ended_another_line() -> None:
+    before = after("I live in Berlin.")
+    said = items("I no longer live in Berlin.", "It's Munich, not Berlin.", start=1)
+    profile, _ = apply(before, RulesDeriver().derive(before, said), said, START)
+    assert current(profile) == ["No longer lives in Munich"]
+
+
 def test_a_correction_that_fits_two_lines_does_nothing() -> None:
     profile = after("I love tea with milk.", "I hate milk.", "It's oat, not milk.")
-    assert len(profile.current) == 2
+    assert current(profile) == ["Loves tea with milk", "Hates milk"]
 
 
 def test_a_long_message_is_taken_as_pasted() -> None:

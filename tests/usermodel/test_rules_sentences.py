@@ -71,7 +71,7 @@ STATEMENTS = [
     ("I have two kids.", "Has two kids"),
     ("I have a dog named Rex.", "Has a dog named Rex"),
     ("We adopted a cat called Luna last month.", "Has a cat named Luna"),
-    ("I don't have any kids.", "Does not have kids"),
+    ("I don't have any kids.", "Has no kids"),
     ("Tomorrow my husband Tom comes back from work.", "Has a husband named Tom"),
     ("The vet said it is fine for my dog Max.", None),
     ("This was a gift for my sister.", "Has a sister"),

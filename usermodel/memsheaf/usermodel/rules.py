@@ -71,7 +71,7 @@ class _Batch:
             self._confirm(known, item_id)
             self._last = (known, statement.value, item_id)
             return
-        ended = self._ended(statement.ends) if statement.ends else None
+        ended = self._ended(statement.ends)
         if statement.only_known and ended is None and not self._knows(statement.subject):
             return
         new = _Entry(statement.kind, statement.text, statement.subject, statement.confidence)
@@ -108,7 +108,7 @@ class _Batch:
                 # It has no id yet; a shared subject lets the new line supersede it.
                 new.subject = new.subject or f"line:{ended.text.lower()}"
                 operation = self.operations[ended.place]
-                assert isinstance(operation, Add)
+                assert isinstance(operation, Add | Supersede)
                 self.operations[ended.place] = replace(operation, subject=new.subject)
         if new.subject is not None:
             self._entries = [entry for entry in self._entries if entry.subject != new.subject]
@@ -136,39 +136,39 @@ class _Batch:
         key = same_content_key(statement.text)
         for entry in self._entries:
             has = same_content_key(entry.text)
-            if has == key:
-                return entry
-            if statement.subject == entry.subject and _same_stance(statement, entry):
-                return entry
+            same_subject = statement.subject is not None and statement.subject == entry.subject
             says_more = has.startswith((key + ",", key + " "))
-            if says_more and (
-                statement.is_mention or (statement.subject and statement.subject == entry.subject)
-            ):
+            if has == key or (says_more and (same_subject or statement.is_mention)):
                 return entry
-            if (
-                statement.is_mention
-                and has.startswith("has ")
-                and _word(statement.value).search(entry.text)
-            ):
+            if same_subject and _same_stance(statement, entry):
+                return entry
+            if statement.is_mention and _tells_of(has, statement.value):
                 return entry
         return None
 
-    def _ended(self, text: str) -> _Entry | None:
-        key = same_content_key(text)
-        for entry in self._entries:
-            has = same_content_key(entry.text)
-            if has == key or (has.startswith(key + " ") and not has.startswith(key + " and ")):
-                return entry
+    def _ended(self, texts: Sequence[str]) -> _Entry | None:
+        """The current line that says one of the texts, with or without something after it."""
+        for key in map(same_content_key, texts):
+            for entry in self._entries:
+                has = same_content_key(entry.text)
+                if has == key or (has.startswith(key + " ") and not has.startswith(key + " and ")):
+                    return entry
         return None
 
     def _knows(self, subject: str | None) -> bool:
         return subject is not None and any(entry.subject == subject for entry in self._entries)
 
 
+def _tells_of(text: str, what: str) -> bool:
+    """Whether a line says that there is what a mention gives away: "has two kids", "kids"."""
+    return re.match(r"has (?!no )", text) is not None and _word(what).search(text) is not None
+
+
 def _same_stance(statement: Statement, entry: _Entry) -> bool:
     """Whether both say of one thing that it is liked, or both that it is not."""
-    about_liking = statement.subject is not None and statement.subject.startswith("like:")
-    return about_liking and _is_negative(statement.text) == _is_negative(entry.text)
+    if statement.subject is None or not statement.subject.startswith("like:"):
+        return False
+    return _is_negative(statement.text) == _is_negative(entry.text)
 
 
 def _is_negative(text: str) -> bool:

@@ -102,7 +102,7 @@ PERSON = (
         "No longer lives in {place}",
         None,
         0.9,
-        ends="Lives in {place}",
+        ends=("Lives in {place}",),
     ),
     Rule(
         FACT,
@@ -110,7 +110,7 @@ PERSON = (
         "No longer lives in {place}",
         None,
         0.8,
-        ends="Lives in {place}",
+        ends=("Lives in {place}",),
         only_known=True,
     ),
     Rule(
@@ -203,7 +203,7 @@ PERSON = (
         "Is not {plain}",
         None,
         0.8,
-        ends="Is {plain}",
+        ends=("Is {plain}",),
         only_known=True,
     ),
     Rule(
@@ -275,7 +275,7 @@ PERSON = (
         "No longer {did} {rest}",
         "{did}:{rest}",
         0.9,
-        ends="{did} {rest}",
+        ends=("{did} {rest}",),
     ),
     Rule(
         PREFERENCE,
@@ -350,21 +350,23 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"(?:I|we) (?:no longer have|do not have|never had) (?:any )?(?P<plain>(?:an? )?(?:{pet}|"
-        r"{pets}|kids|children|siblings|brothers|sisters))(?: anymore| any more)?{end}",
-        "Does not have {plain}",
-        "has:{plain}",
+        r"(?:I|we) (?:no longer have|do not have|never had|have no) (?:any )?(?:an? "
+        r")?(?P<plain>{pet}|{pets}|kids|children|siblings|brothers|sisters)(?: anymore| any "
+        r"more)?{end}",
+        "Has no {plain}",
+        None,
         0.85,
-        ends="Has {plain}",
+        ends=("Has {plain}", "Has a {plain}"),
     ),
     Rule(
         FACT,
         r"(?:I|we) (?:just |recently )?(?:{adv}have|have got|adopted|got)(?: also)? "
-        r"(?P<plain>{number} (?:(?!lot\b|bunch\b)[\w'-]+ ){0,3}?(?:{pet}|{pets}|{relative}|"
+        r"(?P<plain>{number} (?:(?!lot\b|bunch\b)[\w'-]+ ){0,3}?(?P<what>{pet}|{pets}|{relative}|"
         r"{relatives}))(?:,? (?:named|called)? ?(?P<name>{Name}(?:(?:, | and |, and "
         r"){Name})*))?(?! (?:at|in|over|on) (?:my|school|work|class|town)\b)",
         "Has {plain} named {name}",
         None,
         0.9,
+        ends=("Has no {what}",),
     ),
 )

@@ -46,7 +46,7 @@ class Rule:
         text: The line.
         subject: What the line tells, where a newer line replaces it.
         confidence: Of the line.
-        ends: The line that this one ends, whatever follows it.
+        ends: Lines that this one ends, whatever follows them.
         only_known: Whether this says something only where it ends a line.
         is_definite: Whether "the …" is fine as thing; elsewhere it points at something at hand.
         is_mention: Whether it is only given away.
@@ -57,7 +57,7 @@ class Rule:
     text: str
     subject: str | None = None
     confidence: float = 0.8
-    ends: str | None = None
+    ends: tuple[str, ...] = ()
     only_known: bool = False
     is_definite: bool = False
     is_mention: bool = False

@@ -35,7 +35,7 @@ class Statement:
     subject: str | None
     confidence: float
     value: str = ""
-    ends: str | None = None
+    ends: tuple[str, ...] = ()
     only_known: bool = False
     is_mention: bool = False
 
@@ -159,7 +159,7 @@ def _statement(rule: Rule, match: re.Match[str]) -> Statement | None:
         subject=rule.subject and subject(rule.subject.format_map(bases)),
         confidence=rule.confidence,
         value=last,
-        ends=rule.ends and tidy(rule.ends.format_map(values)),
+        ends=tuple(tidy(end.format_map(values)) for end in rule.ends),
         only_known=rule.only_known,
         is_mention=rule.is_mention,
     )

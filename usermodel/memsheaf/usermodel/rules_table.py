@@ -30,6 +30,7 @@ MENTIONS = (
         "Has {plain}",
         None,
         0.7,
+        ends=("Has no {plain}",),
         is_mention=True,
     ),
     Rule(
@@ -40,9 +41,18 @@ MENTIONS = (
         "Has a {plain} named {name}",
         None,
         0.7,
+        ends=("Has no {plain}",),
         is_mention=True,
     ),
-    Rule(FACT, r"\bmy (?P<plain>{pets})\b(?!-)", "Has {plain}", None, 0.7, is_mention=True),
+    Rule(
+        FACT,
+        r"\bmy (?P<plain>{pets})\b(?!-)",
+        "Has {plain}",
+        None,
+        0.7,
+        ends=("Has no {plain}",),
+        is_mention=True,
+    ),
     Rule(
         FACT,
         r"\bmy home country,? (?:of )?(?P<place>{Place})",

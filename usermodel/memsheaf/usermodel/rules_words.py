@@ -105,7 +105,7 @@ _RELATIVES = (
     "kids children sons daughters brothers sisters siblings twins grandchildren grandkids "
     "stepchildren nephews nieces"
 )
-_NUMBER = "a an one two three four five six seven eight nine ten several many no another"
+_NUMBER = "a an one two three four five six seven eight nine ten several many another"
 _LANGUAGE = (
     "english spanish french german portuguese italian dutch danish swedish norwegian finnish "
     "icelandic polish czech slovak hungarian romanian bulgarian greek turkish russian ukrainian "

@@ -29,7 +29,7 @@ WORK = (
         "No longer works {how} {place}",
         None,
         0.9,
-        ends="Works {how} {place}",
+        ends=("Works {how} {place}",),
     ),
     Rule(
         FACT,
@@ -38,7 +38,7 @@ WORK = (
         "No longer works at {place}",
         None,
         0.9,
-        ends="Works at {place}",
+        ends=("Works at {place}",),
     ),
     Rule(
         FACT,
@@ -47,7 +47,7 @@ WORK = (
         "No longer works as {role}",
         None,
         0.9,
-        ends="Works as {role}",
+        ends=("Works as {role}",),
     ),
     Rule(
         FACT,
@@ -203,7 +203,7 @@ WORK = (
         "Uses {thing} instead of {other}",
         "use:{other}",
         0.85,
-        ends="Uses {other}",
+        ends=("Uses {other}",),
     ),
     Rule(
         PREFERENCE,
@@ -219,7 +219,7 @@ WORK = (
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.85,
-        ends="{do} {rest}",
+        ends=("{do} {rest}",),
     ),
     Rule(
         HABIT,
@@ -227,7 +227,7 @@ WORK = (
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.8,
-        ends="{do} {rest}",
+        ends=("{do} {rest}",),
         only_known=True,
     ),
     Rule(
@@ -237,7 +237,7 @@ WORK = (
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.9,
-        ends="{do} {rest}",
+        ends=("{do} {rest}",),
     ),
     Rule(
         PREFERENCE,
@@ -246,7 +246,7 @@ WORK = (
         "No longer {do} {rest}",
         "{do}:{rest}",
         0.9,
-        ends="{do} {rest}",
+        ends=("{do} {rest}",),
     ),
     Rule(
         PREFERENCE,
@@ -254,7 +254,7 @@ WORK = (
         "No longer uses {thing}",
         "use:{thing}",
         0.9,
-        ends="Uses {thing}",
+        ends=("Uses {thing}",),
     ),
     Rule(
         PREFERENCE,
