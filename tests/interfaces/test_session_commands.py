@@ -1,5 +1,6 @@
 """`memsheaf sessions …` from end to end, on small transcripts in a home of its own."""
 
+import io
 import json
 import os
 import signal
@@ -16,7 +17,9 @@ import click
 import pytest
 
 from memsheaf.interfaces import main
+from memsheaf.interfaces.commands.sessions_import import progress_bar
 from memsheaf.interfaces.session_text import marked, short
+from memsheaf.sessionsearch.importers import Progress
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[31mred\r\x9b2J\u202eevil cello"
 
@@ -130,7 +133,7 @@ def test_import_search_show_list_stats(run: Run, transcripts: Path, home: Path) 
     listed = run("list", "--json").json["conversations"]
     assert [each["id"] for each in listed] == ["claude-code:monday", "chatgpt:c9"]
     assert listed[0]["metadata"]["project"] == "/home/mira/pump"
-    assert "Tides  2026-01-05 03:32  1 items  chatgpt" in run("list").out
+    assert "Tides  2026-01-05 03:32  1 item  chatgpt" in run("list").out
 
     told = run("stats", "--json").json
     assert (told["conversations"], told["items"]) == (2, 5)
@@ -204,7 +207,7 @@ def test_importing_twice_and_a_grown_file(run: Run, transcripts: Path) -> None:
     with (transcripts / "monday.jsonl").open("a") as file:
         file.write(claude_line("u3", "user", "Thanks for the rosin"))
     grown = run("import", transcripts)
-    assert "added 1 items from 1 files" in grown.out
+    assert "added 1 item from 1 file of" in grown.out
     assert run("search", "rosin").code == 0
 
 
@@ -213,7 +216,7 @@ def test_bad_lines_are_told_and_end_with_two(run: Run, tmp_path: Path) -> None:
     path.write_text(claude_line("u1", "user", "The well is dry") + "{broken\n[1]\n")
     done = run("import", path)
     assert done.code == 2
-    assert "added 1 items" in done.out
+    assert "added 1 item from" in done.out
     assert ".jsonl:2: not JSON" in done.err
     assert "\x1b" not in done.err
     assert run("import", tmp_path / "missing").code == 2
@@ -273,10 +276,13 @@ def test_sessions_lie_beside_the_memories(run: Run, transcripts: Path, tmp_path:
     made = run("import", transcripts, "--json").json
     assert made["folder"] == str(here / ".memsheaf" / "sessions")
     assert (here / ".memsheaf" / ".gitignore").read_text() == "*\n"
-    assert stat.S_IMODE((here / ".memsheaf" / "sessions").stat().st_mode) == 0o700
+    kept = here / ".memsheaf" / "sessions"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    kept.chmod(0o755)
     (hit, *_) = run("search", "tide", "--json").json["results"]
     assert hit["conversation"] == "chatgpt:c9"
     assert run("stats", "--json").json["scope"] == {"user_id": "otto", "namespace": "pump"}
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
     (here / "memsheaf.toml").unlink()
     assert run("search", "tide", "--user", "otto", "--namespace", "pump").code == 0
 
@@ -330,6 +336,25 @@ def test_marks_are_bold_on_a_terminal() -> None:
         f"the {click.style('cello', bold=True)} is {click.style('here', bold=True)}"
     )
     assert "\x1b[31m" not in marked("«\x1b[31m»", True)
+
+
+def test_a_bar_on_a_terminal_shows_files_safely(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress_bar(False) as tell:
+        assert tell is not None
+        tell(Progress("/x/a\x1b[31m.jsonl", 50, 200, 0, 2, 7))
+        tell(Progress("/x/b.jsonl", 200, 200, 2, 2, 9))
+    shown = screen.getvalue()
+    assert "importing" in shown
+    assert "100%" in shown
+    assert "\x1b[31m" not in shown
+    with progress_bar(True) as tell:
+        assert tell is None
 
 
 def test_discover_finds_known_folders(run: Run, tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ def prepare(folder: Path) -> None:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat().st_mode & 0o077 and os.access(folder, os.W_OK):
+            folder.chmod(0o700)
         ignore = data / ".gitignore"
         if data.name == DATA_FOLDER and not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "about",
     "conversation_json",
+    "counted",
     "hit_json",
     "item_json",
     "marked",
@@ -29,11 +30,20 @@ _LONG = 1200  # characters of an item that are shown where many are
 def about(conversation: Conversation) -> str:
     """A conversation on one line: title, when, how many items, where from."""
     facts = [short(conversation.title) or "no title", moment(conversation.updated_at)]
-    facts.append(f"{conversation.item_count} items")
+    facts.append(counted(conversation.item_count, "item"))
     for name in ("format", "project"):
         if isinstance(value := conversation.metadata.get(name), str):
             facts.append(short(value))
     return "  ".join(facts)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "item"), counted(2000, "item")
+    ('1 item', '2,000 items')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def moment(time: datetime | None) -> str:

@@ -171,9 +171,9 @@ def test_chatgpt_what_is_injected_is_not_the_users_words(read: Reader) -> None:
     ]
     found = read(CHATGPT, chat(*nodes, current_node="a"))
     assert found.told() == [
-        ("event", "user", "I sail"),
-        ("event", "assistant", "Mira"),
-        ("event", "user", "a hidden one"),
+        ("event", "system", "I sail"),
+        ("event", "system", "Mira"),
+        ("event", "system", "a hidden one"),
         ("message", "user", "What is the tide?"),
         ("tool_call", "assistant", 'web.run\n{"q": "tide"}'),
         ("tool_result", "tool", "High at nine"),
@@ -213,6 +213,15 @@ def test_chatgpt_pictures_and_speech(read: Reader) -> None:
         "sediment://f-2",
         "tide.pdf",
     ]
+
+
+def test_chatgpt_marks_of_links_are_no_words(read: Reader) -> None:
+    text = (
+        "High at nine \ue200cite\ue202turn0search1\ue202turn0search2\ue201 in "
+        '\ue200entity\ue202["city","Brest","a port"]\ue201, \ue200entity\ue202{]\ue201said \ue200x.'
+    )
+    found = read(CHATGPT, chat(node("a", None, "assistant", text)))
+    assert found.said("assistant") == ["High at nine  in Brest, said \ue200x."]
 
 
 def test_chatgpt_zip_and_split_files_are_read_in_place(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 
 from memsheaf.interfaces.common import FAILED, NOTHING, OK, json_option, scope_options
 from memsheaf.interfaces.place import Place, opened_sessions
+from memsheaf.interfaces.session_text import counted
 from memsheaf.interfaces.terminal import safe, say, say_json, table
 from memsheaf.sessionsearch import SessionSearch
 from memsheaf.sessionsearch.importers import (
@@ -24,7 +25,7 @@ from memsheaf.sessionsearch.importers import (
     import_paths,
 )
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "progress_bar"]
 
 _SHOWN = 20  # problems
 Command = Callable[..., Any]
@@ -63,7 +64,7 @@ def import_(
     wanted = _wanted(paths, found)
     with opened_sessions(make=True, **owner) as kept:
         search = _search(kept)
-        with _bar(as_json) as progress:
+        with progress_bar(as_json) as progress:
             summary = import_paths(
                 wanted,
                 search.log,
@@ -72,6 +73,8 @@ def import_(
                 format=format_,
                 progress=progress,
             )
+        if summary.added and sys.stderr.isatty() and not as_json:
+            say("making them findable …", dim=True, error=True)
         search.catch_up()
         if as_json:
             say_json({**summary.to_dict(), "folder": str(kept.folder)})
@@ -175,7 +178,7 @@ def _search(kept: Place) -> SessionSearch:
 
 
 @contextmanager
-def _bar(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
+def progress_bar(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
     """A bar of bytes on a terminal's standard error."""
     if as_json or not sys.stderr.isatty():
         yield None
@@ -198,18 +201,18 @@ def _file_name(path: object) -> str | None:
 def _tell(summary: ImportSummary, kept: Place) -> None:
     read = [file for file in summary.files if file.status == "imported"]
     say(
-        f"added {summary.added:,} items from {len(read)} files of {_size(summary.bytes)} in "
-        f"{summary.seconds:.1f} s  ({safe(str(kept.scope))})"
+        f"added {counted(summary.added, 'item')} from {counted(len(read), 'file')} of "
+        f"{_size(summary.bytes)} in {summary.seconds:.1f} s  ({safe(str(kept.scope))})"
     )
     facts = [f"{name} {count}" for name, count in sorted(summary.formats().items())]
-    for count, text in (
-        (summary.known, "items known already"),
-        (summary.count("unchanged"), "files unchanged"),
-        (summary.count("unknown"), "files of no known format"),
-        (summary.refused, "items of forgotten conversations left out"),
+    for count, thing, text in (
+        (summary.known, "item", "known already"),
+        (summary.count("unchanged"), "file", "unchanged"),
+        (summary.count("unknown"), "file", "of no known format"),
+        (summary.refused, "item", "left out: forgotten, or another owner's"),
     ):
         if count:
-            facts.append(f"{count:,} {text}")
+            facts.append(f"{counted(count, thing)} {text}")
     if facts:
         say(f"  {safe(', '.join(facts))}", dim=True)
     say(f"  kept in {safe(str(kept.folder))}", dim=True)

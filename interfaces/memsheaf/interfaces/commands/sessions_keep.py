@@ -14,7 +14,7 @@ import click
 
 from memsheaf.interfaces.common import NOTHING, OK, json_option, scope_options
 from memsheaf.interfaces.place import Place, opened_sessions
-from memsheaf.interfaces.session_text import conversation_json, item_json, moment
+from memsheaf.interfaces.session_text import conversation_json, counted, item_json, moment
 from memsheaf.interfaces.terminal import safe, say, say_json
 from memsheaf.sessionsearch import Conversation, SessionSearch
 from memsheaf.stack import NotFound
@@ -74,7 +74,8 @@ def export(
     if as_json:
         say_json({"conversations": len(found), "items": items, "file": str(output)})
     else:
-        say(f"exported {len(found)} conversations, {items} items", error=output is None)
+        told = f"{counted(len(found), 'conversation')}, {counted(items, 'item')}"
+        say(f"exported {told}", error=output is None)
     return OK
 
 
@@ -89,7 +90,8 @@ def stats(as_json: bool, **owner: Any) -> int:
     if as_json:
         say_json(told)
     else:
-        say(f"{told['conversations']:,} conversations, {told['items']:,} items", bold=True)
+        line = f"{counted(told['conversations'], 'conversation')}, {counted(told['items'], 'item')}"
+        say(line, bold=True)
         if found:
             first, last = min(c.created_at for c in found), max(c.updated_at for c in found)
             say(f"from {moment(first)} to {moment(last)}")

@@ -9,7 +9,7 @@ from typing import Any
 from .base import Entry, Event, Header, ImportOptions, Skipped
 from .documents import exported, first_keys, surest
 from .render import chain, conversation_id, label, moment, some
-from .source import Problem, Source
+from .source import Problem, Source, parse_json
 from .turns import Turns, mapping_of, text_or_none
 
 __all__ = ["ChatGPTImporter"]
@@ -30,6 +30,7 @@ _OWN = frozenset(
 _TELLING = frozenset({"current_node", "conversation_id", "create_time", "title", "id"})
 _RARE = frozenset({"moderation_results", "is_do_not_remember", "safe_urls", "gizmo_id"})
 _TOOL = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
+_MARK = re.compile("\ue200([^\ue200\ue201]*)\ue201")
 _CONTEXTS = ("user_editable_context", "model_editable_context")
 _CONTEXT = ("user_profile", "user_instructions", "model_set_context")
 _QUOTED = ("title", "url", "text", "result", "summary", "snippet", "content", "output_str")
@@ -176,9 +177,25 @@ def _message(
     elif role == "tool":
         yield turns.tool_result(text, name=author.get("name"), **common)
     elif hidden or kind in _CONTEXTS:
-        yield turns.other("event", text, role, **common)
+        yield turns.other("event", text, "system", **common)
     else:
-        yield turns.message(text, role, **common)
+        yield turns.message(_without_marks(text), role, **common)
+
+
+def _without_marks(text: str) -> str:
+    """A text without what its page shows as a link; of a thing that is named its name stays."""
+    return _MARK.sub(_named, text) if "\ue200" in text else text
+
+
+def _named(mark: re.Match[str]) -> str:
+    kind, _, rest = mark[1].partition("\ue202")
+    if kind != "entity":
+        return ""
+    try:
+        told = parse_json(rest)
+    except ValueError:
+        return ""
+    return told[1] if isinstance(told, list) and len(told) > 1 and text_or_none(told[1]) else ""
 
 
 def _to_a_tool(recipient: object, kind: object) -> bool:
