@@ -233,7 +233,7 @@ def test_only_the_users_own_speech_is_sent() -> None:
     LlmDeriver(model).derive(
         PROFILE,
         [
-            item(0, "I like rye.\n```\nI like code\n```\n> I like quotes"),
+            item(0, "I like rye.\n```\nI like code\n```\n> I like quotes\nMy pin is 4321."),
             item(1, "I like tool output", role="tool", origin=ItemOrigin.TOOL),
             item(2, "I like cron", origin=ItemOrigin.AUTOMATION),
             item(3, "<memory-context-0011aabb>\nI like blocks\n</memory-context-0011aabb>"),
@@ -241,7 +241,7 @@ def test_only_the_users_own_speech_is_sent() -> None:
     )
     sent = str(model.calls[0].messages)
     assert "I like rye" in sent
-    for hidden in ("I like code", "I like quotes", "tool output", "cron", "I like blocks"):
+    for hidden in ("I like code", "I like quotes", "tool output", "cron", "I like blocks", "4321"):
         assert hidden not in sent
 
 

@@ -88,6 +88,7 @@ STATEMENTS = [
     ("I recently switched to Firefox.", "Uses Firefox"),
     # likes and dislikes
     ("I love hiking!", "Loves hiking"),
+    ("I love skateboarding.", "Loves skateboarding"),
     ("Yeah, I really enjoy aerial yoga, it's so calming.", "Enjoys aerial yoga"),
     ("I like tea, coffee and juice.", "Likes tea, coffee and juice"),
     ("I love pottery because it's creative.", "Loves pottery"),
@@ -210,6 +211,12 @@ NONE = [
     "From: Ann\nSubject: hello\n\nI live in Rome.",
     "On Mon, Ann wrote:\nI live in Rome.",
     "`I love tea`",
+    # what must not be kept
+    "My password is hunter2.",
+    "I use sk-abcdefgh12345678 for the API.",
+    "I use 4111 1111 1111 1111.",
+    "My favourite number is +49 170 1234567.",
+    "I like ZXhhbXBsZS1zZWNyZXQtdmFsdWUtMTIz",
     # states of a moment, plans of a moment
     "I'm tired today.",
     "I'm going to the shop.",

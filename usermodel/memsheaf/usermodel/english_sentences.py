@@ -21,6 +21,15 @@ _FENCES = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _TAGGED = re.compile(r"<\s*([a-zA-Z][\w:-]*)(?:\s[^<>]*)?>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _INLINE_CODE = re.compile(r"`([^`\n]*)`")
 _LINKS = re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.\w[\w.-]*")
+# What looks like a password, a key, a card or phone number stays out of profiles and prompts.
+_SECRETS = re.compile(
+    r"\b(?:pass(?:word|phrase|code)|pin(?: code)?|api[ _-]?key|secret(?: key)?|token)s?"
+    r"(?:'s| is| are|:| =|=) *\S+"
+    r"|\b(?:(?:sk|pk|gh[opsu]|xox[a-z])[-_]|(?-i:AKIA|AIza))[\w-]{8,}"
+    r"|\b(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Za-z])[\w-]{24,}"
+    r"|(?<![\w.])\+?\d(?:[ -]?\d){8,}\b",
+    re.IGNORECASE,
+)
 # From one of these to the end, the words are somebody else's, or not meant as speech.
 _PASTED = re.compile(
     r"^(?:-{2,}\s*(?:original|forwarded) message.*|on .{4,80} wrote:\s*$|(?:from|subject|to|"
@@ -84,7 +93,7 @@ def sentences(message: str) -> list[Sentence]:
 
 
 def own_speech(message: str) -> str:
-    """A message without code, quotations, pasted text and tagged blocks."""
+    """A message without code, quotations, pasted text, tagged blocks and secrets."""
     text = re.sub(r"(?<!\w)'cause\b", "because", message.translate(_APOSTROPHES))
     for pattern in (_FENCES, _TAGGED):
         text = pattern.sub(f"\n{OPAQUE}\n", text)
@@ -93,7 +102,7 @@ def own_speech(message: str) -> str:
     if task := _TASK.search(text):
         text = text[: task.start()] + OPAQUE
     text = _INLINE_CODE.sub(lambda code: code[1] if _is_name(code[1]) else OPAQUE, text)
-    text = _LINKS.sub(OPAQUE, text)
+    text = _SECRETS.sub(OPAQUE, _LINKS.sub(OPAQUE, text))
     text = _QUOTED.sub(lambda quoted: quoted[0] if _is_title(quoted[0]) else OPAQUE, text)
     return "\n".join(
         re.sub(r"^\s*(?:[-*\u2022]|\d+[.)])\s+", "", line)
