@@ -160,7 +160,7 @@ def test_threads_may_share_it(open_ledger: Open) -> None:
 
 
 def test_a_file_is_durable_and_for_its_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "ledger.db"
+    path = tmp_path / "new" / "deep" / "ledger.db"
     one = BlockLedger(path)
     one.keep(MIRA, "c", "t1", "aaaaaaaa", "one")
     two = BlockLedger(str(path))  # a second one sees it at once
@@ -169,7 +169,8 @@ def test_a_file_is_durable_and_for_its_owner_only(tmp_path: Path) -> None:
     assert "bbbbbbbb" in one
     for file in path.parent.iterdir():
         assert file.stat().st_mode & 0o077 == 0
-    assert path.parent.stat().st_mode & 0o077 == 0
+    for folder in (path.parent, path.parent.parent):
+        assert folder.stat().st_mode & 0o077 == 0
     one.close()
     two.close()
     with_third = BlockLedger(path)

@@ -40,6 +40,7 @@ _HIDDEN = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSAFE = re.compile(f"[&{_BRACKETS}{_HIDDEN}]")
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for each call
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def _memory_line(record: MemoryRecord) -> str:
 
 
 def _quote(value: object) -> str:
-    return _UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False))
+    return _UNSAFE.sub(_escape, _encode(value))
 
 
 def _escape(match: re.Match[str]) -> str:

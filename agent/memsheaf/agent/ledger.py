@@ -350,7 +350,8 @@ def _make(path: Path) -> None:
     for ending in ("", "-wal", "-shm"):
         if os.path.islink(f"{path}{ending}"):
             raise ProviderUnavailable(f"{path}{ending} is a symbolic link; remove it")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in reversed([f for f in path.absolute().parents if not f.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
