@@ -57,7 +57,8 @@ def test_a_turn_keeps_what_it_was_sent_first(open_ledger: Open) -> None:
     assert "aaaaaaaa" in ledger
     assert "bbbbbbbb" not in ledger
     assert "" not in ledger
-    assert None not in ledger
+    for foreign in (None, 7, object(), "\ud800", "' OR 1=1 --"):
+        assert foreign not in ledger
     ledger.issue("bbbbbbbb")
     ledger.issue("bbbbbbbb")
     assert "bbbbbbbb" in ledger
@@ -79,6 +80,17 @@ def test_any_text_is_kept(open_ledger: Open) -> None:
     ledger.keep(Scope(user_id=text.strip("\x01")), text, text, "aaaaaaaa", text, [text])
     assert ledger.sent(Scope(user_id=text.strip("\x01")), text)[text].text == text
     assert ledger.drop([text]) == 1
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\x00", 7, b"c"])
+def test_a_name_that_cannot_be_kept_is_refused(open_ledger: Open, name: Any) -> None:
+    ledger = open_ledger()
+    with pytest.raises(UsageError, match="conversation"):
+        ledger.keep(MIRA, name, "t1", "aaaaaaaa", "one")
+    with pytest.raises(UsageError, match="conversation"):
+        ledger.sent(MIRA, name)
+    with pytest.raises(UsageError, match="conversation"):
+        ledger.erase(MIRA, name)
 
 
 def test_blocks_with_a_forgotten_memory_are_emptied(open_ledger: Open) -> None:

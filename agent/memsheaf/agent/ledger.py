@@ -25,6 +25,7 @@ from memsheaf.stack import (
     hookimpl,
 )
 from memsheaf.stack.disk import our_errors
+from memsheaf.stack.text import clean
 
 __all__ = ["BlockLedger", "Sent"]
 
@@ -114,6 +115,8 @@ class BlockLedger:
 
     def __contains__(self, block_id: object) -> bool:
         """Whether a block with this id was issued."""
+        if not isinstance(block_id, str) or not block_id.isascii():
+            return False
         with self._using() as connection:
             row = connection.execute("SELECT 1 FROM issued WHERE block_id = ?", (block_id,))
             return row.fetchone() is not None
@@ -147,6 +150,7 @@ class BlockLedger:
             What counts for the turn: what was kept first, if it was kept before.
         """
         owner = _owner(scope)
+        _check(conversation)
         with self._lock:
             made = self._keep(owner, conversation, turn, Sent(block_id, text), records)
             if (known := self._recent.get((owner, conversation))) is not None:
@@ -156,6 +160,7 @@ class BlockLedger:
     def sent(self, scope: Scope, conversation: str) -> Mapping[str, Sent]:
         """What each turn of a conversation was sent; another scope's conversation is empty."""
         owner = _owner(scope)
+        _check(conversation)
         with self._using() as connection:
             (version,) = connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:  # another process, or object, has written
@@ -187,6 +192,8 @@ class BlockLedger:
             ScopeError: The scope has no field; `Scope.EVERYONE` is everybody.
         """
         scope.require_readable()
+        if conversation is not None:
+            _check(conversation)
         count = 0
         with self._writing() as connection:
             owners = connection.execute("SELECT DISTINCT owner FROM sent").fetchall()
@@ -366,6 +373,11 @@ def _prepare(connection: sqlite3.Connection) -> None:
     elif version != 1:
         raise StoreCorrupt("it is no ledger of this version of Memsheaf; name another file")
     connection.execute("COMMIT")
+
+
+def _check(conversation: object) -> None:
+    if not isinstance(conversation, str) or clean(conversation) != conversation:
+        raise UsageError("conversation must be text without NUL and lone surrogates")
 
 
 def _owner(scope: Scope) -> str:
