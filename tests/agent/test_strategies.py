@@ -83,9 +83,7 @@ class Profile:
 
 
 @pytest.mark.parametrize("text", ["ok", "Thanks!", "/clear", "好的", "👍"])
-def test_a_trivial_message_gets_nothing_and_costs_nothing(
-    make_stack: MakeStack, text: str
-) -> None:
+def test_a_trivial_message_gets_nothing_and_costs_nothing(make_stack: MakeStack, text: str) -> None:
     profile = Profile()
     stack = make_stack("Mira plays the cello", also=[profile])
     made = inject(talk(text), stack)
