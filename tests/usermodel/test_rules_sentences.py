@@ -89,6 +89,8 @@ STATEMENTS = [
     # likes and dislikes
     ("I love hiking!", "Loves hiking"),
     ("I love skateboarding.", "Loves skateboarding"),
+    ("I love \u202etea\x1b[0m and \u200bmilk.", None),
+    ("I love \u202eoolong\x00 tea.", "Loves oolong tea"),
     ("Yeah, I really enjoy aerial yoga, it's so calming.", "Enjoys aerial yoga"),
     ("I like tea, coffee and juice.", "Likes tea, coffee and juice"),
     ("I love pottery because it's creative.", "Loves pottery"),

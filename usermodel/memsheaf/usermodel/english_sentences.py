@@ -15,6 +15,11 @@ MAX_MESSAGE = 4_000
 OPAQUE = "\u2425"
 """Stands where something was taken out that no statement may hold."""
 
+# Controls, bidi marks and invisible characters; the joiners stay, scripts need them.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffd\ud800-\udfff"
+    "\U000e0000-\U000e0fff]"
+)
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00a0": " "})
 _FENCES = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 # A memory block that was injected is tagged text too.
@@ -94,7 +99,7 @@ def sentences(message: str) -> list[Sentence]:
 
 def own_speech(message: str) -> str:
     """A message without code, quotations, pasted text, tagged blocks and secrets."""
-    text = re.sub(r"(?<!\w)'cause\b", "because", message.translate(_APOSTROPHES))
+    text = re.sub(r"(?<!\w)'cause\b", "because", _HIDDEN.sub("", message).translate(_APOSTROPHES))
     for pattern in (_FENCES, _TAGGED):
         text = pattern.sub(f"\n{OPAQUE}\n", text)
     if pasted := _PASTED.search(text):

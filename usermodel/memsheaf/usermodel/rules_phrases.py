@@ -38,6 +38,7 @@ _POISON = re.compile(
     + OPAQUE,
     re.IGNORECASE,
 )
+_MARKUP = re.compile(r"[\[\]{}<>|\\=^@]")
 _BAD_START = re.compile(
     r"(?:that|how|what|when|where|who|why|which|if|one|ones|some(?! of my)|any|all (?:the|of|"
     r"that)|another|every|each|both|same|to (?:say|think|believe|hear|know|see|ask|tell|thank|"
@@ -129,6 +130,7 @@ def _says_something(text: str) -> bool:
     return (
         0 < len(text.split()) <= _MAX_WORDS
         and not _POISON.search(text)
+        and not _MARKUP.search(text)
         and not _DANGLING.search(text)
         and not _POINTING_THAT.search(text)
     )

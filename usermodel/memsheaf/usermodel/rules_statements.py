@@ -151,7 +151,7 @@ def _statement(rule: Rule, match: re.Match[str]) -> Statement | None:
     text = tidy(rule.text.format_map(values))
     if values.keys() & _VERBS:
         text = with_more_verbs(text)
-    if len(text) > MAX_LINE:
+    if len(text) > MAX_LINE or not text.isprintable():
         return None
     return Statement(
         kind=rule.kind,
