@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsheaf.sessionsearch import Item, ItemOrigin
@@ -171,6 +171,13 @@ def test_it_is_a_deriver() -> None:
     deriver = RulesDeriver()
     assert isinstance(deriver, Deriver)
     assert deriver.name == "rules"
+
+
+@given(st.lists(st.sampled_from([said for said, _ in SEQUENCES]), min_size=2, max_size=4))
+@settings(max_examples=60)
+def test_a_batch_gives_what_its_messages_give_one_by_one(parts: list[list[str]]) -> None:
+    messages = [message for part in parts for message in part]
+    assert sorted(current(after(*messages, batch=True))) == sorted(current(after(*messages)))
 
 
 _WORDS = (
