@@ -272,7 +272,7 @@ def test_a_ledger_that_fails_leaves_the_messages(make_stack: MakeStack, tmp_path
     path = tmp_path / "ledger.db"
     ledger = BlockLedger(path, timeout=0.01)
     other = BlockLedger(path)
-    with other._writing():
+    with other._file.writing():
         made = inject([user("cello?")], stack, ledger=ledger, conversation="c")
     assert (made.messages, made.reason) == ([user("cello?")], "ledger failed")
     assert made.outcomes[-1].provider == "ledger"

@@ -1,0 +1,166 @@
+"""The file of a ledger, or its place in memory, for threads, processes and forks."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memsheaf.providers.forking import watch_forks
+from memsheaf.stack import ClosedError, ProviderUnavailable, StoreCorrupt
+from memsheaf.stack.disk import our_errors
+
+__all__ = ["LedgerFile"]
+
+_SCHEMA = """
+    CREATE TABLE sent (
+        number INTEGER PRIMARY KEY,
+        owner TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        turn TEXT NOT NULL,
+        block_id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        UNIQUE (owner, conversation, turn)
+    );
+    CREATE TABLE held (
+        record_id TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        PRIMARY KEY (record_id, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE issued (number INTEGER PRIMARY KEY, block_id TEXT NOT NULL UNIQUE);
+"""
+_PAUSE = 0.005  # seconds between two tries where SQLite itself does not wait
+
+
+class LedgerFile:
+    """A SQLite database with the tables of a ledger.
+
+    Attributes:
+        lock: Held by whoever uses the connection.
+        opened: How often it was opened: before and after a fork it is not the same connection.
+
+    Args:
+        path: The file, for its owner only; None is memory.
+        timeout: Seconds to wait for another process that writes.
+    """
+
+    def __init__(self, path: Path | None, timeout: float) -> None:
+        self._path, self._timeout = path, timeout
+        self.lock = threading.RLock()
+        self.opened = 0
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+        with self.using():
+            pass  # what is wrong with the file is said at once
+        watch_forks(self)
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, under the lock."""
+        with self.lock, our_errors(f"the ledger {self._path or 'in memory'}"):
+            if self._closed:
+                raise ClosedError("the ledger is closed; open it again")
+            if self._connection is None:
+                self._connection = self._connect()
+                self.opened += 1
+                # One that lives in memory is often not closed by anybody.
+                self._finalizer = weakref.finalize(self, self._connection.close)
+            yield self._connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection inside a write transaction: all of it is kept, or nothing."""
+        with self.using() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def overwrite(self) -> None:
+        """Empty the write-ahead log, which holds deleted text; another reader may delay it."""
+        with self.using() as connection, suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        """Let go of the file; calling it again does nothing."""
+        with self.lock:
+            self._closed = True
+            self._disconnect()
+
+    def before_fork(self) -> None:
+        """Let go of the file, which may not be open across a fork."""
+        self.lock.acquire()
+        if self._path is not None:
+            self._disconnect()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; the file is opened when it is needed."""
+        self.lock.release()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._finalizer()
+            self._connection = None
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is not None:
+            _make(self._path)
+        connection = sqlite3.connect(
+            ":memory:" if self._path is None else self._path,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._write_ahead(connection)
+            _prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """Switch to WAL; SQLite does not wait by itself where another process does the same."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
+
+
+def _make(path: Path) -> None:
+    """Make folder and file for their owner only; a link could lead anywhere."""
+    for ending in ("", "-wal", "-shm"):
+        if os.path.islink(f"{path}{ending}"):
+            raise ProviderUnavailable(f"{path}{ending} is a symbolic link; remove it")
+    for folder in reversed([f for f in path.absolute().parents if not f.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if version == 0 and tables == 0:
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 1")
+    elif version != 1:
+        raise StoreCorrupt("it is no ledger of this version of Memsheaf; name another file")
+    connection.execute("COMMIT")
