@@ -88,6 +88,12 @@ SEQUENCES = [
     (["I have a dog named Rex.", "My dog loves the beach."], ["Has a dog named Rex"]),
     (["I have two kids.", "My kids are at school."], ["Has two kids"]),
     (["I have no kids.", "We have two kids."], ["Has two kids"]),
+    (["My kids love it here.", "We have two kids."], ["Has two kids"]),
+    (["My dog is asleep.", "My dog's name is Rex."], ["Has a dog named Rex"]),
+    (
+        ["I have a dog named Rex.", "I have a dog named Max."],
+        ["Has a dog named Rex", "Has a dog named Max"],
+    ),
     (["I have no kids.", "My kids are at school."], ["Has kids"]),
     (["I have a dog.", "I no longer have a dog."], ["Has no dog"]),
     (

@@ -71,7 +71,7 @@ class _Batch:
             self._confirm(known, item_id)
             self._last = (known, statement.value, item_id)
             return
-        ended = self._ended(statement.ends)
+        ended = self._ended(statement.ends) or self._vaguer(statement.text)
         if statement.only_known and ended is None and not self._knows(statement.subject):
             return
         new = _Entry(statement.kind, statement.text, statement.subject, statement.confidence)
@@ -154,6 +154,14 @@ class _Batch:
                 if has == key or (has.startswith(key + " ") and not has.startswith(key + " and ")):
                     return entry
         return None
+
+    def _vaguer(self, text: str) -> _Entry | None:
+        """The line that says less of the same: "has a dog" where the dog has a name now."""
+        key = same_content_key(text)
+        if not key.startswith("has a"):
+            return None
+        vague = (entry for entry in self._entries if key.startswith(f"{entry.text.lower()} named "))
+        return next(vague, None)
 
     def _knows(self, subject: str | None) -> bool:
         return subject is not None and any(entry.subject == subject for entry in self._entries)

@@ -367,6 +367,6 @@ PERSON = (
         "Has {plain} named {name}",
         None,
         0.9,
-        ends=("Has no {what}",),
+        ends=("Has no {what}", "Has {what}"),
     ),
 )
