@@ -79,14 +79,18 @@ def check(index: BM25Index, naive: Naive, text: str, limit: int = 10, **options:
         assert truth[hit.id] == pytest.approx((hit.score, hit.relevance), rel=1e-9)
 
 
-@pytest.fixture(params=["defaults", "tiny segments, columns, small groups"])
+@pytest.fixture(params=["defaults", "columns", "columns looked up"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param != "defaults":
+    if request.param != "defaults":  # tiny segments, small groups
         monkeypatch.setattr(bm25_module, "DOCUMENTS", 12)
         monkeypatch.setattr(store, "_PACE", 1)
         monkeypatch.setattr(head, "DOCUMENTS", 5)
         monkeypatch.setattr(sources, "LONG", 1)
         monkeypatch.setattr(search, "GROUPS", 8)
+        monkeypatch.setattr(search, "SCAN", 1)
+    if request.param == "columns looked up":
+        monkeypatch.setattr(search, "PRUNE", 0)
+        monkeypatch.setattr(search, "FEW", 1)
 
 
 PARTITIONS: list[Partition] = [(), ("u1",), ("u2", "a"), ("u1", "a"), ("u2", None, None, "s")]

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -23,6 +24,9 @@ Allow = Collection[str] | Callable[[str], bool]
 _CHUNK = 20_000
 _FAN_IN = 64
 """Segments of a bulk before they are merged."""
+
+
+_first = itemgetter(0)
 
 
 class BM25Index:
@@ -178,12 +182,10 @@ class BM25Index:
         best, score, share = top(sources, query, limit, self._store.weighted, phrase, test)
         if phrase and best:
             score *= 1 + phrase * np.concatenate([s.adjacent(d, query.sequence) for s, d in best])
-        least = np.partition(score, -limit)[-limit] if len(score) > limit else -np.inf
         places = [(source.part.ids, doc) for source, docs in best for doc in docs.tolist()]
-        rows: list[tuple[float, str, float]] = []
-        for value, part, (ids, doc) in zip(score.tolist(), share.tolist(), places, strict=True):
-            if value >= least:
-                rows.append((-value, ids[doc], part))
+        ranked = sorted(zip((-score).tolist(), share.tolist(), places, strict=True), key=_first)
+        worst = ranked[min(limit, len(ranked)) - 1][0] if ranked else 0.0
+        rows = [(value, ids[doc], part) for value, part, (ids, doc) in ranked if value <= worst]
         rows.sort()
         return [IndexHit(id, -value, min(1.0, part)) for value, id, part in rows[:limit]]
 

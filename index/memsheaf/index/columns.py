@@ -1,5 +1,6 @@
-"""Weights of a frequent term as one byte per document: adding a column beats scattering a list."""
+"""Weights of a frequent term, one per document: a column costs less to add than a long list."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import local
 from typing import Any
@@ -7,10 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .impacts import FREQUENCIES
+
 LEVELS = 63
 """Steps of a column's weights."""
-BLOCK = 1 << 17
-"""Documents per step: what is computed stays in the cache."""
+BLOCK = 1 << 16
+"""Documents per step: their sums stay in the cache."""
+_HELD = np.where(np.arange(256) > 0, FREQUENCIES, 0.0)
 _local = local()
 
 
@@ -20,27 +24,40 @@ class Column:
 
     Attributes:
         levels: the weight in steps, 0 where the document lacks the term.
+        high: the frequency's code, 0 where the document lacks the term.
         step: what a level is worth; a weight is less than that above the true one.
     """
 
     levels: npt.NDArray[np.uint8]
+    high: npt.NDArray[np.uint8]
     step: float
 
-    def add(self, acc: npt.NDArray[Any], factor: int) -> None:
-        """Add the levels, times the factor."""
-        scratch = getattr(_local, "scratch", None)
-        if scratch is None or scratch.dtype != acc.dtype:
-            scratch = _local.scratch = np.empty(BLOCK, acc.dtype)
-        for b in range(0, len(acc), BLOCK):
-            part = acc[b : b + BLOCK]
-            gain = scratch[: len(part)]
-            np.multiply(self.levels[b : b + BLOCK], gain.dtype.type(factor), gain)
-            part += gain
+    def frequencies(self, docs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the frequencies of the term in documents, as far as codes tell them."""
+        found: npt.NDArray[np.float64] = _HELD.take(self.high.take(docs))
+        return found
 
 
-def column(size: int, docs: npt.NDArray[Any], weights: npt.NDArray[Any]) -> Column:
-    """Return the column of `size` documents, for those that hold the term and their weights."""
+def column(
+    size: int, docs: npt.NDArray[Any], codes: npt.NDArray[np.uint16], weights: npt.NDArray[Any]
+) -> Column:
+    """Return the column of `size` documents: those that hold the term, their codes and weights."""
     step = float(weights.max()) / LEVELS
-    levels = np.zeros(size, np.uint8)
+    levels, high = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
     levels[docs] = np.minimum(np.ceil(weights / step), LEVELS)
-    return Column(levels, step)
+    high[docs] = codes >> 8
+    return Column(levels, high, step)
+
+
+def add(columns: Sequence[tuple[Column, int]], sums: npt.NDArray[np.uint16]) -> None:
+    """Add the levels of columns, times their factors, to the sums."""
+    scratch: npt.NDArray[np.uint16] | None = getattr(_local, "scratch", None)
+    if scratch is None:
+        scratch = _local.scratch = np.empty(BLOCK, np.uint16)
+    for begin in range(0, len(sums), BLOCK):
+        part = sums[begin : begin + BLOCK]
+        gain = scratch[: len(part)]
+        for column, factor in columns:
+            gain[:] = column.levels[begin : begin + BLOCK]
+            gain *= np.uint16(factor)
+            part += gain

@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
-import numpy.typing as npt
-
 from .analysis import Analyzer
 from .documents import Partition
 from .neighbours import Near
@@ -47,8 +44,8 @@ class Query:
     asked: Asked
     terms: list[int]
     factors: list[float]
-    strength: npt.NDArray[np.float64]
-    portion: npt.NDArray[np.float64]
+    strength: list[float]
+    portion: list[float]
     shared: list[tuple[float, list[tuple[int, float]]]]
     whole: float
     k1: float
@@ -77,38 +74,38 @@ def prepare(
         numbers = list(dict.fromkeys([n for _, slot in asked for n, _ in slot]))
         sources, count, total, df = store.snapshot(numbers, where)
         held = {n: d for n, d in zip(numbers, df, strict=True) if d}
+    idf = {n: math.log(1 + (count - d + 0.5) / (d + 0.5)) for n, d in held.items()}
     terms: list[int] = []
     factors: list[float] = []
-    idf: list[float] = []
     portion: list[float] = []
     shared: list[tuple[float, list[tuple[int, float]]]] = []
-    unknown = math.log(1 + (count + 0.5) / 0.5)
-    whole = 0.0
+    whole, unknown = 0.0, math.log(1 + (count + 0.5) / 0.5)
     for times, slot in asked:
-        live = [(n, share) for n, share in slot if n in held]
-        if len(live) > 1:
-            live = _nearest(live, held, store.vocabulary.text)
-        idfs = [math.log(1 + (count - held[n] + 0.5) / (held[n] + 0.5)) for n, _ in live]
-        if len(live) == 1:
-            portion.append(idfs[0] * live[0][1])
-        elif live:
-            places = range(len(terms), len(terms) + len(live))
-            shared.append((max(idfs), [(i, s) for i, (_, s) in zip(places, live, strict=True)]))
-            portion += [0.0] * len(live)
-        idf += idfs
-        for n, share in live:
-            terms.append(n)
+        live = [pair for pair in slot if pair[0] in held]
+        if not live:
+            whole += unknown
+        elif len(live) == 1:
+            number, share = live[0]
+            terms.append(number)
             factors.append(times * share)
-        whole += max(idfs) if idfs else unknown
+            portion.append(idf[number] * share)
+            whole += idf[number]
+        else:
+            live = _nearest(live, held, store.vocabulary.text)
+            most = max([idf[n] for n, _ in live])
+            places = range(len(terms), len(terms) + len(live))
+            shared.append((most, [(i, share) for i, (_, share) in zip(places, live, strict=True)]))
+            terms += [n for n, _ in live]
+            factors += [times * share for _, share in live]
+            portion += [0.0] * len(live)
+            whole += most
     if terms != numbers:
         place = {n: i for i, n in enumerate(numbers)}
         for source in sources:
             source.bounds = [source.bounds[place[n]] for n in terms]
+    strength = [idf[n] * factor * (k1 + 1) for n, factor in zip(terms, factors, strict=True)]
     mean = total / count if total else 1.0
-    strength = np.array(idf) * np.array(factors) * (k1 + 1)
-    query = Query(
-        sequence, asked, terms, factors, strength, np.array(portion), shared, whole, k1, b, mean
-    )
+    query = Query(sequence, asked, terms, factors, strength, portion, shared, whole, k1, b, mean)
     return [source for source in sources if source.span], query
 
 

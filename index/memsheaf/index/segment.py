@@ -133,9 +133,10 @@ class Segment:
             if len(self.columns) >= COLUMNS:
                 self.columns.clear()
             docs = self.arrays["docs"][begin:end]
-            weights = table.weights.take(self.arrays["codes"][begin:end])
+            codes = self.arrays["codes"][begin:end]
+            weights = table.weights.take(codes)
             weights *= self.arrays["weights"].take(docs)
-            found = self.columns[key] = column(len(self), docs, weights)
+            found = self.columns[key] = column(len(self), docs, codes, weights)
         return found
 
     def frequencies(self, at: Ints) -> npt.NDArray[np.float64]:

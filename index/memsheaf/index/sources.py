@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .columns import LEVELS, Column
+from .columns import LEVELS, Column, add
 from .documents import Partition
 from .head import Head
-from .impacts import Table
+from .impacts import FREQUENCIES, Table
 from .segment import Array, Ints, Segment
 
 Floats = npt.NDArray[np.float64]
@@ -33,8 +33,8 @@ class Source:
         bounds: per term, where its list begins and ends in them.
         at: per posting its place in the part, None if that is the same.
         odd: whether codes do not tell all frequencies.
-        scattered: the terms whose postings are added one by one.
-        columns: the other terms, and their columns.
+        scattered: the terms whose postings are added one by one, and their bounds.
+        columns: the columns of the other terms.
     """
 
     def __init__(self, part: Segment | Head, count: int, size: int, version: int) -> None:
@@ -43,8 +43,8 @@ class Source:
         died = part.died
         self._died, self._version = (died[:count] if died is not None else None), version
         self._keep: Mask | None = None
-        self.columns: list[tuple[int, Column]] = []
-        self.scattered: list[int] = []
+        self.columns: dict[int, Column] = {}
+        self.scattered: list[tuple[int, int, int]] = []
         self.bounds: list[tuple[int, int]] = []
         self.at: Ints | None = None
         if isinstance(part, Head):
@@ -118,55 +118,76 @@ class Source:
         """Return the distinct documents of all lists."""
         return distinct([self.docs[b:e] for b, e in self.bounds]).astype(np.int64)
 
-    def plan(self, table: Table) -> int:
+    def plan(self, table: Table, columns: bool) -> int:
         """Choose which lists are added posting by posting, and which as columns; count those."""
-        part = self.part
-        if self.at is not None or self.span < self.count or not isinstance(part, Segment):
-            self.scattered = [i for i, (b, e) in enumerate(self.bounds) if b < e]
-            return 0
-        least = max(LONG, self.count // SHARE)
-        self.scattered = [i for i, (b, e) in enumerate(self.bounds) if 0 < e - b < least]
-        self.columns = [
-            (i, part.column(b, e, table)) for i, (b, e) in enumerate(self.bounds) if e - b >= least
-        ]
+        part, scattered = self.part, self.scattered
+        whole = columns and self.at is None and self.span == self.count
+        whole = whole and isinstance(part, Segment)
+        least = max(LONG, self.count // SHARE) if whole else self.count + 1
+        for i, (b, e) in enumerate(self.bounds):
+            if e - b >= least:
+                self.columns[i] = part.column(b, e, table)  # type: ignore[union-attr]
+            elif b < e:
+                scattered.append((i, b, e))
         return len(self.columns)
 
-    def add_columns(self, acc: Array, factors: Floats) -> int:
+    def factored(self, factors: Sequence[float]) -> list[tuple[Column, int]]:
+        """Return the columns, and what a level of each is worth."""
+        return [(c, math.ceil(factors[i] * c.step)) for i, c in self.columns.items()]
+
+    def add_columns(self, sums: Array, factors: Sequence[float]) -> int:
         """Add the columns to the sums; return by how much these may then be too large."""
-        loose = 0
-        for i, column in self.columns:
-            factor = math.ceil(factors[i] * column.step)
-            column.add(acc, factor)
-            loose += factor + LEVELS
-        return loose
+        columns = self.factored(factors)
+        add(columns, sums)
+        return sum([factor + LEVELS for _, factor in columns])
+
+    def most(self, factors: Sequence[float]) -> int:
+        """Return the most that the columns can add to a sum."""
+        return sum([factor * LEVELS for _, factor in self.factored(factors)])
+
+    def look_up(self, docs: Ints, factors: Sequence[float], sums: Array) -> int:
+        """Add the columns to the sums of documents, see `add_columns`."""
+        columns = self.factored(factors)
+        for column, factor in columns:
+            sums += column.levels.take(docs) * np.uint16(factor)
+        return sum([factor + LEVELS for _, factor in columns])
 
     def allowed(self, docs: Ints, test: Callable[[str], bool] | None) -> Mask | None:
         """Return which of the documents live and pass the test, None if all do."""
-        alive = self.alive(docs)
-        if test is None:
-            return alive
-        ids, lives = self.part.ids, alive if alive is not None else np.ones(len(docs), bool)
-        pairs = zip(docs.tolist(), lives.tolist(), strict=True)
-        return np.array([live and test(ids[doc]) for doc, live in pairs], bool)
+        allowed = self.alive(docs)
+        if test is not None:
+            ids, alive = self.part.ids, np.ones(len(docs), bool) if allowed is None else allowed
+            pairs = zip(docs.tolist(), alive.tolist(), strict=True)
+            allowed = np.array([live and test(ids[doc]) for doc, live in pairs], bool)
+        return None if allowed is None or allowed.all() else allowed
 
-    def frequencies(self, docs: Ints, terms: Sequence[int] | None = None) -> Floats:
-        """Return the exact frequency of terms (rows) in sorted documents (columns)."""
-        bounds = self.bounds if terms is None else [self.bounds[i] for i in terms]
-        if not len(self.docs):
-            return np.zeros((len(bounds), len(docs)))
-        wanted = docs.astype(np.int32)
-        place = np.array([self.docs[b:e].searchsorted(wanted) + b for b, e in bounds])
-        last = np.array([[max(b, e - 1)] for b, e in bounds])
-        np.minimum(place, last, out=place)
-        held = self.docs.take(place, mode="clip") == wanted
-        held &= np.array([[b < e] for b, e in bounds])
-        result: Floats = self.exact(place) * held
-        return result
+    def frequencies(self, docs: Ints) -> Floats:
+        """Return the exact frequency of each term (rows) in sorted documents (columns)."""
+        tf = np.zeros((len(self.bounds), len(docs)))
+        in_lists = []
+        for i, (b, e) in enumerate(self.bounds):
+            column = self.columns.get(i)
+            if column and not self.odd:
+                tf[i] = column.frequencies(docs)
+            elif b < e:
+                in_lists.append((i, b, e))
+        if in_lists:
+            wanted, own = docs.astype(np.int32), self.docs
+            place = np.array([own[b:e].searchsorted(wanted) for _, b, e in in_lists])
+            rows, begins, ends = np.array(in_lists).T[:, :, None]
+            place += begins
+            np.minimum(place, ends - 1, out=place)
+            value = self._exact(place)
+            value *= own.take(place) == wanted
+            tf[rows[:, 0]] = value
+        return tf
 
-    def exact(self, at: Ints) -> Floats:
+    def _exact(self, at: Ints) -> Floats:
         """Return the exact frequencies of postings."""
-        at = at if self.at is None else self.at.take(at)
-        return self.part.frequencies(at)
+        if not self.odd:
+            value: Floats = FREQUENCIES.take(self.codes.take(at) >> 8)
+            return value
+        return self.part.frequencies(at if self.at is None else self.at.take(at))
 
     def places(self, id: str) -> list[int]:
         """Return the searched documents that were ever called `id`."""
