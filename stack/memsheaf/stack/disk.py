@@ -6,8 +6,9 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any
 
 import diskcache
@@ -112,18 +113,9 @@ class SharedCache(diskcache.Cache):  # type: ignore[misc]
 
         return run
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """One transaction; a commit that fails is rolled back, which `transact` does not do."""
-        connection = self._con
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+        return _Transaction(self._con)
 
     def find(self, tag: str) -> tuple[str, str] | None:
         """Key and value of the row with a tag, as this connection sees it."""
@@ -160,21 +152,58 @@ class SharedCache(diskcache.Cache):  # type: ignore[misc]
             connection.close()
 
 
-@contextmanager
-def our_errors(doing: str) -> Iterator[None]:
+class _Transaction(AbstractContextManager[None]):
+    """A write transaction; a class, because a generator would cost a tenth of a write."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+class _OurErrors(AbstractContextManager[None]):
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, ProviderError):
+            return
+        if isinstance(error, diskcache.Timeout):
+            raise ProviderTimeout(
+                f"{self._doing}: another process holds the store; try again"
+            ) from error
+        if isinstance(error, sqlite3.Error):
+            raise _translated(self._doing, error) from error
+        if isinstance(error, OSError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG):
+                raise StorageFull(
+                    f"{self._doing}: {error.strerror}; free space and try again"
+                ) from error
+            raise ProviderUnavailable(f"{self._doing}: {error.strerror}; check the path") from error
+
+
+def our_errors(doing: str) -> AbstractContextManager[None]:
     """Turn what SQLite, diskcache and the system raise into provider errors; ours pass."""
-    try:
-        yield
-    except ProviderError:
-        raise
-    except diskcache.Timeout as error:
-        raise ProviderTimeout(f"{doing}: another process holds the store; try again") from error
-    except sqlite3.Error as error:
-        raise _translated(doing, error) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG):
-            raise StorageFull(f"{doing}: {error.strerror}; free space and try again") from error
-        raise ProviderUnavailable(f"{doing}: {error.strerror}; check the path") from error
+    return _OurErrors(doing)
 
 
 def _translated(doing: str, error: sqlite3.Error) -> ProviderError:
