@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memsheaf.sessionsearch import Item
 from memsheaf.stack.text import same_content_key
@@ -52,6 +52,10 @@ class _Entry:
     confidence: float
     line_id: str | None = None
     place: int | None = None  # of its operation
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = same_content_key(self.text)
 
 
 class _Batch:
@@ -135,7 +139,7 @@ class _Batch:
         """The current line that says the same, or the same and more."""
         key = same_content_key(statement.text)
         for entry in self._entries:
-            has = same_content_key(entry.text)
+            has = entry.key
             same_subject = statement.subject is not None and statement.subject == entry.subject
             says_more = has.startswith((key + ",", key + " "))
             if has == key or (says_more and (same_subject or statement.is_mention)):
@@ -150,8 +154,8 @@ class _Batch:
         """The current line that says one of the texts, with or without something after it."""
         for key in map(same_content_key, texts):
             for entry in self._entries:
-                has = same_content_key(entry.text)
-                if has == key or (has.startswith(key + " ") and not has.startswith(key + " and ")):
+                more = entry.key.startswith(f"{key} ") and not entry.key.startswith(f"{key} and ")
+                if entry.key == key or more:
                     return entry
         return None
 
@@ -160,7 +164,7 @@ class _Batch:
         key = same_content_key(text)
         if not key.startswith("has a"):
             return None
-        vague = (entry for entry in self._entries if key.startswith(f"{entry.text.lower()} named "))
+        vague = (entry for entry in self._entries if key.startswith(f"{entry.key} named "))
         return next(vague, None)
 
     def _knows(self, subject: str | None) -> bool:
