@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+Hit = TypeVar("Hit")
 _NONE_YET = "nothing is kept here yet; `memsheaf sessions discover` finds transcripts"
 
 
@@ -81,10 +82,10 @@ def search(
             return _none_yet(kept, as_json, {"results": []})
         if by_conversation:
             rows = kept.search.discover(text, limit, scope=kept.scope, **filters)
-            _tell(rows, kept, as_json, explain, [_row_json(row) for row in rows], _show_row)
+            _tell(rows, kept, as_json, explain, _row_json, _show_row)
             return OK if rows else NOTHING
         hits = kept.search.search(text, limit, scope=kept.scope, sort=sort, **filters)
-        _tell(hits, kept, as_json, explain, [hit_json(hit) for hit in hits], _show_hit)
+        _tell(hits, kept, as_json, explain, hit_json, _show_hit)
     return OK if hits else NOTHING
 
 
@@ -179,17 +180,17 @@ def list_(
 
 
 def _tell(
-    result: SessionResult[Any],
+    result: SessionResult[Hit],
     kept: Place,
     as_json: bool,
     explain: bool,
-    rows: list[dict[str, Any]],
-    show: Any,
+    to_json: Callable[[Hit], dict[str, Any]],
+    show: Callable[[int, Hit], None],
 ) -> None:
     """Print hits, or what was searched where there are none."""
     told = result.explain if explain or not result else None
     if as_json:
-        answer: dict[str, Any] = {"results": rows}
+        answer: dict[str, Any] = {"results": [to_json(hit) for hit in result]}
         if told is not None:
             answer["searched"] = {
                 "index": told.index,
