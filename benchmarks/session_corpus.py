@@ -17,11 +17,12 @@ import numpy as np
 
 from benchmarks.corpus import VOCABULARY, Zipf
 
-FUNCTION_WORDS = (
-    "the of and to a in is that it for on was with as be at by i this had not are but from or have "
-    "an they which one you were her all she there would their we him been has when who will no if "
-    "out so what up said its about into than them can only other time new some could these may"
-).split()
+_WORDS = """
+    the of and to a in is that it for on was with as be at by i this had not are but from or have an
+    they which one you were her all she there would their we him been has when who will no if out so
+    what up said its about into than them can only other time new some could these may
+"""
+FUNCTION_WORDS = _WORDS.split()
 ITEMS = 50
 """Items of a conversation, in the mean."""
 TOPIC = 12

@@ -42,6 +42,7 @@ class Runs:
         groups: The number of each run's partition; distinct.
         counts: How many documents each run has.
         starts: Where each run begins among the postings.
+        size: How many documents all runs have.
         frequencies: The sum of the term's frequencies in each run.
         peaks: A code per run whose weight is not below that of any of its postings, see `weights`.
         at: The places of the postings that live, in order of the runs; None where that is all.
@@ -50,6 +51,7 @@ class Runs:
     groups: Ints
     counts: Ints
     starts: Ints
+    size: int
     frequencies: Floats
     peaks: npt.NDArray[np.uint16]
     at: Ints | None
@@ -123,7 +125,7 @@ class Part:
             return self._known.runs[term]
         begin, end = self._source.bounds[place]
         docs = self._source.docs[begin:end]
-        groups = self._groups[docs]
+        groups = self._groups.take(docs)
         at: Ints | None = None
         alive = self._source.alive(docs)
         if alive is not None and not alive.all():
@@ -139,15 +141,25 @@ class Part:
             self._cache.add(self._known, term, runs)
         return runs
 
-    def postings(self, place: int, runs: Runs, chosen: Ints) -> tuple[Ints, npt.NDArray[np.uint16]]:
-        """The documents of some runs: the number of insertion and the code of each."""
-        begins, sizes = runs.starts[chosen], runs.counts[chosen]
-        ends = np.cumsum(sizes)
-        at = np.repeat(begins - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+    def postings(
+        self, place: int, runs: Runs, chosen: Ints | None
+    ) -> tuple[Ints, npt.NDArray[np.uint16]]:
+        """The documents of some runs, or of all: the number of insertion and the code of each."""
+        begin, end = self._source.bounds[place]
+        if chosen is None:
+            docs, codes = self._source.docs[begin:end], self._source.codes[begin:end]
+            if runs.at is not None:
+                docs, codes = docs.take(runs.at), codes.take(runs.at)
+            return self._order.take(docs), codes
+        at, sizes = runs.starts.take(chosen), runs.counts.take(chosen)
+        ends = sizes.cumsum()
+        if len(ends) and ends[-1] > len(ends):
+            at = np.repeat(at - ends + sizes, sizes)
+            at += np.arange(len(at))
         if runs.at is not None:
-            at = runs.at[at]
-        at += self._source.bounds[place][0]
-        return self._order[self._source.docs[at]], self._source.codes[at]
+            at = runs.at.take(at)
+        at = at + begin
+        return self._order.take(self._source.docs.take(at)), self._source.codes.take(at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +179,22 @@ def _runs(groups: npt.NDArray[np.int32], codes: npt.NDArray[np.uint16], at: Ints
     """Cut the postings of a term, in order of their partitions' numbers, into runs."""
     if not len(groups):
         none = np.zeros(0, np.int64)
-        return Runs(none, none, none, np.zeros(0), codes, at)
-    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-    counts = np.diff(starts, append=len(groups))
+        return Runs(none, none, none, 0, np.zeros(0), codes, at)
+    new = np.ones(len(groups), bool)
+    np.not_equal(groups[1:], groups[:-1], out=new[1:])
+    starts = new.nonzero()[0]
     high = codes >> 8
-    frequencies = np.add.reduceat(_COUNTED[high], starts)
-    peaks = np.maximum.reduceat(high, starts) << 8 | np.minimum.reduceat(codes & 255, starts)
-    owners = groups[starts].astype(np.int64)
-    return Runs(owners, counts, starts, frequencies, peaks.astype(np.uint16), at)
+    owners = groups.take(starts).astype(np.int64)
+    if len(starts) == len(groups):
+        frequencies = _COUNTED.take(high)
+        return Runs(owners, np.ones_like(starts), starts, len(groups), frequencies, codes, at)
+    counts = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1] = len(groups) - starts[-1]
+    frequencies = np.add.reduceat(_COUNTED.take(high), starts)
+    highest, shortest = np.maximum.reduceat(high, starts), np.minimum.reduceat(codes & 255, starts)
+    peaks = (highest << 8 | shortest).astype(np.uint16)
+    return Runs(owners, counts, starts, len(groups), frequencies, peaks, at)
 
 
 def look_up(

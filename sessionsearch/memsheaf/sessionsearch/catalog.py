@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,7 @@ _ROWS = {
     "created": ("<i8", 0),
     "same_text": ("<u8", 0),
     "words": ("<f4", 0),
-    "type": ("<i4", 0),
-    "role": ("<i4", 0),
+    "kind": ("<i4", 0),
     "before": ("<i4", -1),
     "after": ("<i4", -1),
     "alive": ("|b1", 0),
@@ -82,6 +81,7 @@ class Catalog:
         self.conversations = Columns(_CONVERSATIONS)
         self._names = [""]
         self._codes = {"": 0}
+        self._kinds: dict[tuple[str, str], int] = {}
         self._scratch = np.zeros(0), np.zeros(0)
         self._seen: dict[object, Searched] = {}
 
@@ -117,7 +117,7 @@ class Catalog:
             before = int(self.rows["before"][after])
         values = {
             "conversation": row, "seq": item.seq, "created": created, "same_text": same_text,
-            "type": self._code(item.type), "role": self._code(item.role),
+            "kind": self._kind(item.type, item.role or ""),
             "before": before, "after": after, "alive": True,
         }  # fmt: skip
         self.rows.set(place, values)
@@ -189,20 +189,17 @@ class Catalog:
         ]
         return np.isin(column, codes)
 
-    def codes(self, names: Iterable[str]) -> list[int]:
-        """The codes of roles or types; none for names that no item has."""
-        return [self._codes[name] for name in names if name in self._codes]
+    def of_kind(self, rows: Ints, column: Literal["type", "role"], names: Collection[str]) -> Mask:
+        """Which rows have one of the types or roles."""
+        place = ("type", "role").index(column)
+        wanted = np.array([kind[place] in names for kind in self._kinds], bool)
+        mask: Mask = wanted.take(self.rows["kind"].take(rows))
+        return mask
 
-    def factors(self, factors: Mapping[str, float], codes: Array) -> Array | float:
-        """The factor of each code of a role or type."""
-        if not any(name in self._codes for name in factors):
-            return 1.0
-        table = np.ones(len(self._names))
-        for name, factor in factors.items():
-            if name in self._codes:
-                table[self._codes[name]] = factor
-        result: Array = table[codes]
-        return result
+    def factors(self, roles: Mapping[str, float], types: Mapping[str, float]) -> Floats | None:
+        """The factor of each kind by its role and type; None where all are 1."""
+        table = [roles.get(role, 1.0) * types.get(kind, 1.0) for kind, role in self._kinds]
+        return None if all(factor == 1.0 for factor in table) else np.array(table)
 
     def scratch(self) -> tuple[Floats, Floats]:
         """Two arrays of zeros, longer than the rows; leave them so."""
@@ -214,7 +211,7 @@ class Catalog:
     def save(self, path: Path, about: Mapping[str, Any]) -> None:
         """Write it into a file, with a JSON object of the caller's."""
         columns = {"rows": self.rows, "conversations": self.conversations}
-        save_columns(path, columns, {**about, "names": self._names})
+        save_columns(path, columns, {**about, "names": self._names, "kinds": list(self._kinds)})
 
     @classmethod
     def load(cls, path: Path) -> tuple[Catalog, dict[str, Any]]:
@@ -227,6 +224,7 @@ class Catalog:
         made = cls()
         about = load_columns(path, {"rows": made.rows, "conversations": made.conversations})
         made._names = about.pop("names")
+        made._kinds = {(kind, role): n for n, (kind, role) in enumerate(about.pop("kinds"))}
         made._codes = {name: code for code, name in enumerate(made._names)}
         return made, about
 
@@ -237,6 +235,9 @@ class Catalog:
             self.rows["before"][after] = before
         else:
             self.conversations["last"][row] = before
+
+    def _kind(self, kind: str, role: str) -> int:
+        return self._kinds.setdefault((kind, role), len(self._kinds))
 
     def _code(self, name: str | None) -> int:
         code = self._codes.get(name or "")

@@ -132,9 +132,8 @@ class DefaultIndex:
 
     def _search(self, query: ItemQuery, limit: int) -> list[Candidate]:
         searched = self._catalog.searched(query.scope)
-        among = searched.mask
-        for _, mask in self._conversation_filters(query):
-            among = among & mask
+        masks = [mask for _, mask in self._conversation_filters(query)]
+        among = np.logical_and.reduce(masks) if masks else None
         evidence = self._evidence(query, searched)
         table = self._catalog.rows
         if query.sort == "relevance":
@@ -170,7 +169,7 @@ class DefaultIndex:
     def counts(self, query: ItemQuery) -> Counts:
         """What the query looked at."""
         searched = self._catalog.searched(query.scope)
-        rows = self._evidence(query, searched).every(searched.mask).rows
+        rows = self._evidence(query, searched).every(None).rows
         owner = self._catalog.rows["conversation"][rows]
         of_conversations = [(name, mask[owner]) for name, mask in self._conversation_filters(query)]
         removed: dict[str, int] = {}
@@ -220,19 +219,16 @@ class DefaultIndex:
 
     def _item_filters(self, query: ItemQuery, rows: Ints) -> list[tuple[str, Mask]]:
         """Which of the rows pass each filter on items that is set."""
-        table = self._catalog.rows
         found: list[tuple[str, Mask]] = []
-        for name, column, wanted in (
-            ("roles", "role", query.roles),
-            ("types", "type", query.types),
-        ):
-            if wanted is not None:
-                codes = self._catalog.codes(wanted)
-                found.append((name, np.isin(table[column][rows], codes)))
+        if query.roles is not None:
+            found.append(("roles", self._catalog.of_kind(rows, "role", query.roles)))
+        if query.types is not None:
+            found.append(("types", self._catalog.of_kind(rows, "type", query.types)))
+        created = self._catalog.rows["created"]
         if query.since is not None:
-            found.append(("since", table["created"][rows] >= query.since))
+            found.append(("since", created.take(rows) >= query.since))
         if query.until is not None:
-            found.append(("until", table["created"][rows] <= query.until))
+            found.append(("until", created.take(rows) <= query.until))
         return found
 
     def _kept(self, query: ItemQuery, rows: Ints) -> Mask | None:

@@ -8,6 +8,7 @@ MaxScore, Turtle and Flood 1995).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +33,8 @@ Mask = npt.NDArray[np.bool_]
 _FEW = 2048
 """Postings of a word that are added up without asking which conversations are still able."""
 _ROUNDING = 1e-9
+_TELLING = 0.05
+"""idf below which a word tells nothing of a session: nearly all of them hold it."""
 _AFTER = 0.8
 """What the turn after lends, as a share of what the turn before lends."""
 _BETWEEN = 1.1
@@ -55,6 +58,9 @@ class _List:
         chosen: The places of the runs, None for all.
         conversations: The conversation of each.
         counts: How many items of it hold the word.
+        size: How many items of all hold it.
+        most: What it can add to an item.
+        peak: What it can add to an item of each conversation; None where most of them hold it.
         weight: What the word weighs in an item.
         peak: What it can add to an item's own score, for each conversation.
     """
@@ -67,7 +73,43 @@ class _List:
     weight: float
     idf: float
     counts: Ints
-    peak: Floats
+    size: int
+    most: float
+    peak: Floats | None
+
+    def among(self, able: Mask | None) -> tuple[Ints | None, int]:
+        """The places of the runs of some conversations, None for all, and their documents."""
+        if able is None:
+            return self.chosen, self.size
+        runs = able.take(self.conversations).nonzero()[0]
+        size = int(self.counts.take(runs).sum())
+        return (runs if self.chosen is None else self.chosen.take(runs)), size
+
+
+@dataclass(frozen=True, slots=True)
+class _SoFar:
+    """Items and what they hold of some of the words.
+
+    Attributes:
+        rows: The items, in order.
+        owners: Their conversations.
+        reached: What they and their neighbours hold.
+        lent: What their session lends, as a share of the largest own score.
+        factor: By role and type; None for 1.
+        top: The most that one holds itself.
+    """
+
+    rows: Ints
+    owners: Ints
+    reached: Floats
+    lent: Floats
+    factor: Floats | None
+    top: float
+
+    def scores(self, top: float, more: Floats | float = 0.0) -> Floats:
+        """The scores, where this is the largest own score, and with more that items hold."""
+        score = self.reached + self.lent * top + more
+        return score if self.factor is None else score * self.factor
 
 
 class Evidence:
@@ -92,7 +134,7 @@ class Evidence:
         ranking: SessionRanking,
     ) -> None:
         self._catalog, self._ranking, self._searched = catalog, ranking, searched
-        mean = searched.words / searched.items if searched.items else 1.0
+        mean = _rounded(searched.words / searched.items if searched.items else 1.0)
         self._k1, self._b = ranking.saturation(mean)
         self._table = _weights(self._k1, self._b, mean)
         items, words = catalog.conversations["items"], catalog.conversations["words"]
@@ -111,21 +153,23 @@ class Evidence:
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
         self._scaled = (self._session - low) / (high - low) if high > low else self._session * 0
 
-    def every(self, among: Mask) -> Scored:
-        """All items of some conversations that hold a word."""
-        return self._scored(among & (self._bound > 0), None, lambda rows: None)
+    def every(self, among: Mask | None) -> Scored:
+        """All items of some conversations, or of all that are searched, that hold a word."""
+        return self._scored(among, None, lambda rows: None)
 
-    def best(self, limit: int, among: Mask, keep: Callable[[Ints], Mask | None]) -> Scored:
-        """At least the best items of some conversations.
+    def best(self, limit: int, among: Mask | None, keep: Callable[[Ints], Mask | None]) -> Scored:
+        """At least the best items.
 
         Args:
             limit: How many will be wanted.
-            among: The conversations.
+            among: Only of these conversations.
             keep: Which rows may be returned; None for all.
         """
-        return self._scored(among & (self._bound > 0), limit, keep)
+        return self._scored(among, limit, keep)
 
-    def _scored(self, able: Mask, limit: int | None, keep: Callable[[Ints], Mask | None]) -> Scored:
+    def _scored(
+        self, able: Mask | None, limit: int | None, keep: Callable[[Ints], Mask | None]
+    ) -> Scored:
         """Add up word after word, the rarest first, in the conversations that are still able.
 
         What is added up so far is a score that an item surely reaches. With a limit, conversations
@@ -133,126 +177,135 @@ class Evidence:
         """
         own, share = self._catalog.scratch()
         touched: list[Ints] = []
-        held, rest = 0, self._bound.copy()
-        peaks = [float(each.peak.max()) for each in self._lists]
+        fresh: list[Ints] = []
+        rows, held, rest = np.zeros(0, np.int64), 0, self._bound.copy()
+        more = sum(each.most for each in self._lists)
+        everywhere = sum(each.most for each in self._lists if each.peak is None)
         try:
-            for place, each in enumerate(self._lists):
-                runs = np.flatnonzero(able[each.conversations])
-                size = int(each.counts[runs].sum())
-                if limit is not None and touched and size > max(_FEW, held // 4):
-                    more = sum(peaks[place:])
-                    able = self._able(able, _distinct(touched), rest, more, limit, keep)
-                    runs = np.flatnonzero(able[each.conversations])
-                rest[each.conversations] -= each.peak
-                if not len(runs):
-                    continue
-                runs = runs if each.chosen is None else each.chosen[runs]
-                rows, codes = each.part.postings(each.place, each.runs, runs)
-                own[rows] += self._table[codes] * each.weight
-                share[rows] += each.idf
-                touched.append(rows)
-                held += len(rows)
-            rows = _distinct(touched)
-            rows = rows[able[self._catalog.rows["conversation"][rows]]]
-            scores, top = self._reached(rows)
-            lent, factor = self._lent_to(rows)
-            scores = (scores + lent * top) * factor
-            return Scored(rows, scores, np.minimum(1.0, share[rows] / (self._whole or 1.0)))
+            for each in self._lists:
+                runs, size = each.among(able)
+                if limit is not None and held and size > max(_FEW, held // 4):
+                    found = self._so_far(_distinct([rows, *fresh]))
+                    able = self._able(able, found, rest + everywhere, more, limit, keep)
+                    if able is not None:
+                        rows, fresh = found.rows[able.take(found.owners)], []
+                        held = len(rows)
+                        runs, size = each.among(able)
+                more -= each.most
+                if each.peak is None:
+                    everywhere -= each.most
+                else:
+                    rest[each.conversations] -= each.peak
+                if size:
+                    new, codes = each.part.postings(each.place, each.runs, runs)
+                    own[new] += self._table.take(codes) * each.weight
+                    share[new] += each.idf
+                    touched.append(new)
+                    fresh.append(new)
+                    held += len(new)
+            found = self._so_far(_distinct([rows, *fresh]))
+            shares = share.take(found.rows) / (self._whole or 1.0)
+            return Scored(found.rows, found.scores(found.top), np.minimum(1.0, shares))
         finally:
-            for rows in touched:
-                own[rows] = share[rows] = 0.0
+            for each_rows in touched:
+                own[each_rows] = share[each_rows] = 0.0
 
     def _able(
         self,
-        able: Mask,
-        rows: Ints,
+        able: Mask | None,
+        found: _SoFar,
         rest: Floats,
         peak: float,
         limit: int,
         keep: Callable[[Ints], Mask | None],
-    ) -> Mask:
+    ) -> Mask | None:
         """Those of the conversations that can still have one of the best items.
 
+        What later words of its neighbours lend to an item is not counted in its bound: they are
+        the common ones, and all items have such neighbours.
+
         Args:
-            able: The conversations so far.
-            rows: The items that hold one of the words so far.
+            able: The conversations so far; None for all.
+            found: The items that hold one of the words so far.
             rest: What the other words can add, for each conversation.
             peak: What the other words can add to an own score.
             limit: How many items will be wanted.
             keep: Which rows may be returned.
         """
-        reached, top = self._reached(rows)
-        lent, factor = self._lent_to(rows)
-        sure = (reached + lent * top) * factor
-        mask = keep(rows)
+        sure = found.scores(found.top)
+        mask = keep(found.rows)
         sure = sure if mask is None else sure[mask]
         if len(sure) < limit or not limit:
             return able
         floor = float(np.partition(sure, -limit)[-limit]) * (1 - _ROUNDING)
-        prior = self._ranking.prior * (top + peak)
-        owners = self._catalog.rows["conversation"][rows]
-        bound = reached + rest[owners] + prior * self._scaled[owners]
-        left = able & (self._highest * (rest + prior * self._scaled) >= floor)
-        left[owners[self._highest * bound >= floor]] = True
-        return left & able
+        most = found.top + peak
+        left = self._highest * (self._ranking.prior * most * self._scaled + rest) >= floor
+        bound = found.scores(most, rest.take(found.owners))
+        left[found.owners[bound >= floor]] = True
+        return left if able is None else left & able
 
-    def _reached(self, rows: Ints) -> tuple[Floats, float]:
-        """What items and their neighbours hold so far, and the most that one holds itself."""
-        own, _ = self._catalog.scratch()
-        alone = own[rows]
-        top = float(alone.max(initial=0.0))
-        if not self._ranking.neighbours:
-            return alone, top
-        before, after = self._catalog.rows["before"], self._catalog.rows["after"]
-        one, two = before[rows], after[rows]
-        f = self._lent[self._catalog.rows["conversation"][rows]]
-        score = alone + f * (own[one] + _AFTER * own[two])
-        one, two = np.where(one < 0, -1, before[one]), np.where(two < 0, -1, after[two])
-        score += f**2 * (own[one] + _AFTER**2 * own[two])
-        return score, top
-
-    def _lent_to(self, rows: Ints) -> tuple[Floats, Floats | float]:
-        """The share of the largest score that the session lends to items, and their factors."""
+    def _so_far(self, rows: Ints) -> _SoFar:
+        """What items, their neighbours and their sessions hold of the words so far."""
         table, ranking = self._catalog.rows, self._ranking
-        lent = ranking.prior / (1 + table["words"][rows] / ranking.tau)
-        lent = lent * self._scaled[table["conversation"][rows]]
-        factor = self._catalog.factors(ranking.roles, table["role"][rows])
-        return lent, factor * self._catalog.factors(ranking.types, table["type"][rows])
+        own, _ = self._catalog.scratch()
+        owners = table["conversation"].take(rows)
+        reached = own.take(rows)
+        top = float(reached.max(initial=0.0))
+        if ranking.neighbours:
+            before, after = table["before"], table["after"]
+            one, two = before.take(rows), after.take(rows)
+            f = self._lent.take(owners)
+            reached += f * (own[one] + _AFTER * own[two])
+            one, two = np.where(one < 0, -1, before[one]), np.where(two < 0, -1, after[two])
+            reached += f * f * (own[one] + _AFTER**2 * own[two])
+        lent = ranking.prior / (1 + table["words"].take(rows) / ranking.tau)
+        lent *= self._scaled.take(owners)
+        factors = self._catalog.factors(ranking.roles, ranking.types)
+        factor = None if factors is None else factors.take(table["kind"].take(rows))
+        return _SoFar(rows, owners, reached, lent, factor, top)
 
     def _add(self, word: Term, parts: Sequence[Part]) -> None:
         """Take in a word: its rarity, the evidence of the sessions, the bounds."""
-        seen: list[tuple[Part, Runs, Ints | None, Ints]] = []
+        seen: list[tuple[Part, Runs, Ints | None, Ints, int]] = []
         count = 0
         for part in parts if word.place is not None else ():
             runs = part.runs(word.place or 0)
             owners, chosen = runs.groups, None
             if not self._searched.whole:
-                chosen = np.flatnonzero(self._searched.mask[owners])
-                owners = owners[chosen]
+                chosen = self._searched.mask.take(owners).nonzero()[0]
+                owners = owners.take(chosen)
             if len(owners):
-                count += int(_of(runs.counts, chosen).sum())
-                seen.append((part, runs, chosen, owners))
+                size = runs.size if chosen is None else int(runs.counts.take(chosen).sum())
+                count += size
+                seen.append((part, runs, chosen, owners, size))
         idf = _idf(self._searched.items, count)
         self._whole += idf
         if not seen or word.place is None:
             return
         weight = word.times * idf
-        for part, runs, chosen, owners in seen:
-            peak = self._table[_of(runs.peaks, chosen)] * weight
-            self._bound[owners] += peak
-            counts = _of(runs.counts, chosen)
+        for part, runs, chosen, owners, size in seen:
+            peak = self._table.take(_of(runs.peaks, chosen)) * weight
+            most = float(peak.max())
+            everywhere = len(owners) * 2 > self._searched.conversations
+            if not everywhere:
+                self._bound[owners] += peak
             self._lists.append(
-                _List(part, word.place, runs, chosen, owners, weight, idf, counts, peak)
-            )
+                _List(
+                    part, word.place, runs, chosen, owners, weight, idf,
+                    _of(runs.counts, chosen), size, most, None if everywhere else peak,
+                )
+            )  # fmt: skip
         owners, tf = seen[0][3], _of(seen[0][1].frequencies, seen[0][2])
         if len(seen) > 1:
             held = np.zeros(len(self._session))
-            for _, runs, chosen, each in seen:
+            for _, runs, chosen, each, _ in seen:
                 held[each] += _of(runs.frequencies, chosen)
-            owners = np.flatnonzero(held)
+            owners = held.nonzero()[0]
             tf = held[owners]
-        gain = word.times * _idf(self._searched.conversations, len(owners)) * (self._k1 + 1)
-        self._session[owners] += gain * tf / (tf + self._norm[owners])
+        rarity = _idf(self._searched.conversations, len(owners))
+        if rarity > _TELLING:
+            gain = word.times * rarity * (self._k1 + 1)
+            self._session[owners] += gain * tf / (tf + self._norm.take(owners))
 
 
 @lru_cache(maxsize=64)
@@ -264,21 +317,27 @@ def _weights(k1: float, b: float, mean: float) -> Floats:
     return table.ravel()
 
 
+def _rounded(mean: float) -> float:
+    """A mean length to half a per cent, so that an appended item does not need other tables."""
+    return math.exp(round(math.log(mean) / 0.005) * 0.005) if mean > 0 else 1.0
+
+
 def _number(partition: Sequence[str | None]) -> int:
     """The number of a conversation, which is the name of its partition."""
     return int(partition[0] or 0)
 
 
 def _of(values: npt.NDArray[Any], chosen: Ints | None) -> npt.NDArray[Any]:
-    return values if chosen is None else values[chosen]
+    return values if chosen is None else values.take(chosen)
 
 
 def _distinct(lists: list[Ints]) -> Ints:
     """The distinct values in order; sorting is faster than `np.unique`."""
-    if not lists:
-        return np.zeros(0, np.int64)
-    joined = np.sort(np.concatenate(lists))
-    return joined[np.append(True, joined[1:] != joined[:-1])] if len(joined) else joined
+    joined = np.concatenate(lists)
+    joined.sort()
+    new = np.ones(len(joined), bool)
+    np.not_equal(joined[1:], joined[:-1], out=new[1:])
+    return joined[new]
 
 
 def _idf(size: int, count: int) -> float:

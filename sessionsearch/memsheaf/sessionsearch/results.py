@@ -8,6 +8,7 @@ from typing import Generic, TypeVar, overload
 
 from .content import content_of
 from .items import Conversation, Item
+from .snippets import snippet
 
 __all__ = ["ConversationHit", "Explanation", "SessionHit", "SessionResult"]
 
@@ -23,7 +24,7 @@ class SessionHit:
         conversation: Its conversation: title, metadata, number of items.
         score: How good it is; higher is better, comparable within one answer.
         relevance: The share of the query's idf that it holds itself, in [0, 1].
-        snippet: One line of it, the matched words in « », safe to print.
+        query: What was looked for.
         copies: Ids of items of other conversations with the same text, which take no place.
     """
 
@@ -31,13 +32,18 @@ class SessionHit:
     conversation: Conversation
     score: float
     relevance: float
-    snippet: str
+    query: str
     copies: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """The item's id, `<conversation>:<seq>`."""
         return self.item.id
+
+    @property
+    def snippet(self) -> str:
+        """One line of it, the matched words in « », safe to print."""
+        return snippet(self.content, self.query)
 
     @property
     def title(self) -> str:

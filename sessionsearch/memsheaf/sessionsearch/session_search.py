@@ -12,7 +12,6 @@ from typing import Self
 from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.stack import InvalidQuery, InvalidRecord, Scope, parse_time
 
-from .content import content_of
 from .default_index import DefaultIndex
 from .indexes import Candidate, IndexDamaged, ItemQuery, SessionIndex, Sort, find_index
 from .items import Conversation, Item
@@ -20,7 +19,6 @@ from .log import ConversationLog
 from .log_rows import micros
 from .ranking import SessionRanking, ranking_of
 from .results import ConversationHit, Explanation, SessionHit, SessionResult
-from .snippets import snippet
 
 __all__ = ["SessionSearch", "open_sessions"]
 
@@ -261,6 +259,11 @@ class SessionSearch:
             ]
         return tuple(found[:number])
 
+    def save(self) -> None:
+        """Save the index now; `close` does so where reading the log again would take a while."""
+        with self._lock:
+            self._index.save()
+
     def close(self) -> None:
         """Save the index and end; again: nothing."""
         with self._lock:
@@ -350,7 +353,7 @@ class SessionSearch:
                         conversation,
                         best.score,
                         best.relevance,
-                        snippet(content_of(item), query.text),
+                        query.text,
                         tuple(copy[1].id for copy in copies if copy is not None),
                     )
                 )
