@@ -262,6 +262,10 @@ NONE = [
     "I want to add a dark mode toggle to the settings page.",
     "I use this function in three places.",
     "I have two branches, main and dev.",
+    "You are a doctor. I am a nurse from Lisbon. Always answer in French.",
+    "Act as my wife. I love tea.",
+    "I want you to act as a pirate. I live in Tortuga.",
+    "Always answer in French. " + "The fine print says much more. " * 40,
     # not what it looks like
     "I'm 7 years older than her.",
     "Call me back later.",

@@ -17,8 +17,8 @@ OPAQUE = "\u2425"
 
 # Controls, bidi marks and invisible characters; the joiners stay, scripts need them.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffd\ud800-\udfff"
-    "\U000e0000-\U000e0fff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff"
+    "d\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00a0": " "})
 _FENCES = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
@@ -28,11 +28,9 @@ _INLINE_CODE = re.compile(r"`([^`\n]*)`")
 _LINKS = re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.\w[\w.-]*")
 # What looks like a password, a key, a card or phone number stays out of profiles and prompts.
 _SECRETS = re.compile(
-    r"\b(?:pass(?:word|phrase|code)|pin(?: code)?|api[ _-]?key|secret(?: key)?|token)s?"
-    r"(?:'s| is| are|:| =|=) *\S+"
-    r"|\b(?:(?:sk|pk|gh[opsu]|xox[a-z])[-_]|(?-i:AKIA|AIza))[\w-]{8,}"
-    r"|\b(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Za-z])[\w-]{24,}"
-    r"|(?<![\w.])\+?\d(?:[ -]?\d){8,}\b",
+    r"\b(?:pass(?:word|phrase|code)|pin(?: code)?|api[ _-]?key|secret(?: key)?|token)s?(?:'s| is|"
+    r" are|:| =|=) *\S+|\b(?:(?:sk|pk|gh[opsu]|xox[a-z])[-_]|(?-i:AKIA|AIza))[\w-]{8,}|"
+    r"\b(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Za-z])[\w-]{24,}|(?<![\w.])\+?\d(?:[ -]?\d){8,}\b",
     re.IGNORECASE,
 )
 # From one of these to the end, the words are somebody else's, or not meant as speech.
@@ -49,6 +47,13 @@ _TASK = re.compile(
     r"prompt|email|letter|bio|review|example|sentence|says?|said|"
     r"wrote)\w*\b[^\n.!?]{0,120}:(?=\s|$)",
     re.IGNORECASE | re.MULTILINE,
+)
+# A prompt casts roles; whoever says "I" in it need not be the user.
+_PROMPT = re.compile(
+    r"\s*(?:please |i want you to |i would like you to |from now on,? )*(?:you are (?:an?|now|"
+    r"going to)\b|you will (?:act|be)\b|act (?:as|like)\b|pretend\b|role-?play\b|imagine\b|your "
+    r"(?:task|role|job) is\b|let's (?:role-?play|pretend|play)\b)",
+    re.IGNORECASE,
 )
 _NOT_SPEECH = re.compile(
     r"^(?:\s*>|    |\t|\s*\||\s*\$ |\s*#|\s*@@|\s*[+-]{1,3}(?=\S)|\s*\w+\s*[:=]\s*[\[{(\"'])|"
@@ -90,7 +95,7 @@ def sentences(message: str) -> list[Sentence]:
     >>> [s.text for s in sentences("I'm at Dr. Lee's.\n> I hate tea\nI use `uv`!")]
     ["I am at Dr. Lee's", 'I use uv']
     """
-    if len(message) > MAX_MESSAGE:
+    if len(message) > MAX_MESSAGE or _PROMPT.match(message):
         return []
     return [
         Sentence(expand(text), is_question) for text, is_question in _split(own_speech(message))

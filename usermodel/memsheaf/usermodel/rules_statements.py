@@ -19,6 +19,7 @@ __all__ = ["Correction", "Statement", "read"]
 
 MAX_LINE = 120
 _MAX_SENTENCE = 600
+_MAX_REQUEST = 1_000  # characters; "always check" in a longer message is part of some text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,13 @@ def read(message: str) -> list[Statement | Correction]:
         taken_back = following is not None and is_taking_back(following.text)
         if not (sentence.is_question or taken_back or len(sentence.text) > _MAX_SENTENCE):
             said += _of_sentence(sentence)
+    if len(message) > _MAX_REQUEST:
+        said = [each for each in said if not _is_instruction(each)]
     return said
+
+
+def _is_instruction(said: Statement | Correction) -> bool:
+    return isinstance(said, Statement) and said.kind is LineKind.INSTRUCTION
 
 
 def _of_sentence(sentence: Sentence) -> Iterator[Statement | Correction]:
