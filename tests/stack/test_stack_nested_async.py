@@ -14,11 +14,13 @@ import pytest
 from memsheaf.stack import (
     AsyncMemoryStack,
     ClosedError,
+    ForgetReport,
     Incomplete,
     MemoryRecord,
     MemoryStack,
     Mount,
     NotFound,
+    RegistrationError,
     Scope,
     ScopeError,
     Status,
@@ -171,7 +173,7 @@ def test_context_blocks_come_in_order_and_fail_alone() -> None:
 
 # Async
 
-_REACHED_BY_SYNC = {"as_provider", "guard", "tell", "late_outcomes"}
+_REACHED_BY_SYNC = {"as_provider", "guard", "tell", "listen", "late_outcomes"}
 
 
 def _verbs(face: type) -> dict[str, Callable[..., Any]]:
@@ -410,3 +412,27 @@ def test_a_record_that_nobody_took_is_not_told_as_stored(shelf: Make) -> None:
         (receipt,) = stack.store_many(["tea"])
     assert not receipt.stored
     assert guard.seen == ["before_store"]
+
+
+def test_a_plugin_listens_as_long_as_it_wants(shelf: Make) -> None:
+    class Listener:
+        def __init__(self) -> None:
+            self.forgotten: list[str] = []
+
+        @hookimpl
+        def after_forget(self, report: ForgetReport) -> None:
+            self.forgotten.append(report.id)
+
+    listener = Listener()
+    with MemoryStack([shelf("a")], scope=MIRA) as stack:
+        stop, again = stack.listen(listener), stack.listen(listener)
+        again()
+        stack.forget("one")
+        stop()
+        stop()
+        stack.forget("two")
+        assert listener.forgotten == ["one"]
+        for odd in (object(), Listener, shelf("b")):
+            for _ in range(2):
+                with pytest.raises(RegistrationError):
+                    stack.listen(odd)

@@ -129,6 +129,18 @@ class Core:
         except Exception as error:
             raise Refused(f"{event} refused it: {reason_of(error)}") from error
 
+    def listen(self, plugin: object) -> Callable[[], None]:
+        """See `MemoryStack.listen`."""
+        if self.manager.is_registered(plugin):
+            return lambda: None
+        listen(self.manager, [plugin])
+
+        def stop() -> None:
+            if self.manager.is_registered(plugin):
+                self.manager.unregister(plugin)
+
+        return stop
+
     def tell(self, event: str, **arguments: Any) -> tuple[Outcome, ...]:
         """Tell every listener of an event, each by itself; failures come back as outcomes."""
         failures = []

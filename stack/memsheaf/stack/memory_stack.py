@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -322,6 +322,20 @@ class MemoryStack:
     def tell(self, event: str, **arguments: Any) -> tuple[Outcome, ...]:
         """Tell the listeners of an event; failures come back as outcomes."""
         return self._core.tell(event, **arguments)
+
+    def listen(self, plugin: object) -> Callable[[], None]:
+        """Tell a plugin of this stack's events from now on; one that listens already stays.
+
+        Args:
+            plugin: An object that implements event hooks, see `ProviderSpec`.
+
+        Returns:
+            Ends it; calling it again does nothing.
+
+        Raises:
+            RegistrationError: It has no event hook, or the hook of a provider.
+        """
+        return self._core.listen(plugin)
 
     def as_provider(self) -> StackProvider:
         """This stack as a provider of another."""

@@ -50,10 +50,13 @@ def listen(manager: pluggy.PluginManager, plugins: Iterable[object]) -> None:
             manager.register(plugin)
             manager.check_pending()
         except (pluggy.PluginValidationError, ValueError) as error:
+            if manager.is_registered(plugin):
+                manager.unregister(plugin)
             raise RegistrationError(f"{name}: {error}") from error
         hooks = {caller.name for caller in manager.get_hookcallers(plugin) or ()}
         foreign = sorted(hook for hook in hooks if not hook.startswith(("before_", "after_")))
         if foreign or not hooks:
+            manager.unregister(plugin)
             what = f"{', '.join(foreign)} would never be called" if foreign else "no event hooks"
             raise RegistrationError(f"{name}: {what}; a provider is given as a provider")
 
