@@ -17,8 +17,8 @@ OPAQUE = "\u2425"
 
 # Controls, bidi marks and invisible characters; the joiners stay, scripts need them.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff"
-    "d\ud800-\udfff\U000e0000-\U000e0fff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufffd\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00a0": " "})
 _FENCES = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
