@@ -2,7 +2,8 @@
 
 Every turn of a LoCoMo conversation becomes a record, one scope per conversation, and every question
 is asked through `MemoryStack.search` with the defaults. Two more runs set `local` beside a provider
-that answers everything with noise, and beside a double that answers by meaning alone.
+that answers everything with noise, and beside a double that answers by meaning alone. With
+`--through sessions` the turns are items of conversations, and session search is asked.
 
 Run: python -m benchmarks.retrieval --data locomo.json --dataset locomo --json retrieval.json
 """
@@ -10,17 +11,17 @@ Run: python -m benchmarks.retrieval --data locomo.json --dataset locomo --json r
 import argparse
 import json
 import random
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 
-import snowballstemmer
 from rank_bm25 import BM25Okapi
 
+from benchmarks import longmemeval
 from benchmarks.locomo import Conversation, load
 from benchmarks.metrics import ndcg, recall, reciprocal_rank
+from benchmarks.retrieval_sessions import measure_locomo, measure_longmemeval, stemmed
 from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.providers.local import LocalStore
 from memsheaf.providers.sqlite import SqliteStore
@@ -149,18 +150,12 @@ def through(
 
 def rank_bm25(conversations: Sequence[Conversation]) -> Figures:
     """Measure rank-bm25's Okapi at its defaults on the same text, stemmed."""
-    stemmer = snowballstemmer.stemmer("english")
-
-    def tokens(text: str) -> list[str]:
-        stems: list[str] = stemmer.stemWords(re.findall(r"\w+", text.lower()))
-        return stems
-
     ranking: Ranking = []
     for conversation in conversations:
-        index = BM25Okapi([tokens(turn.text) for turn in conversation.turns])
+        index = BM25Okapi([stemmed(turn.text) for turn in conversation.turns])
         keys = [turn.key for turn in conversation.turns]
         ranking.append(
-            [index.get_top_n(tokens(q.text), keys, n=LIMIT) for q in conversation.questions]
+            [index.get_top_n(stemmed(q.text), keys, n=LIMIT) for q in conversation.questions]
         )
     return figures(conversations, ranking)
 
@@ -199,16 +194,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure retrieval quality.")
     parser.add_argument("--data", type=Path, required=True, help="the dataset's file")
-    parser.add_argument("--dataset", choices=["locomo"], default="locomo")
-    parser.add_argument("--through", choices=["stack", "local", "sqlite"], help="only this one")
+    parser.add_argument("--dataset", choices=["locomo", "longmemeval"], default="locomo")
+    arms_of = ["stack", "local", "sqlite", "sessions"]
+    parser.add_argument("--through", choices=arms_of, help="only this one")
     parser.add_argument("--sweep", action="store_true", help="measure several demotion factors")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
 
-    conversations = load(options.data)
-    records = records_of(conversations)
-    asked = sum(len(c.questions) for c in conversations)
-    print(f"{len(conversations)} conversations, {asked} questions of categories 1-4")
     rows: dict[str, Figures] = {}
 
     def measured(name: str, row: Figures) -> Figures:
@@ -216,7 +208,28 @@ def main() -> None:
         print(f"{name:40}", *(f"{key} {value:.4f}" for key, value in row.items()), flush=True)
         return row
 
+    if options.dataset == "longmemeval":
+        if options.through != "sessions":
+            parser.error("longmemeval is measured with --through sessions")
+        questions = longmemeval.load(options.data)
+        print(f"{len(questions)} questions")
+        measure_longmemeval(questions, measured)
+    else:
+        _measure_locomo(options, measured)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+
+
+def _measure_locomo(
+    options: argparse.Namespace, measured: Callable[[str, Figures], Figures]
+) -> None:
+    conversations = load(options.data)
+    records = records_of(conversations)
+    asked = sum(len(c.questions) for c in conversations)
+    print(f"{len(conversations)} conversations, {asked} questions of categories 1-4")
     bounds: list[str] = []
+    if options.through in (None, "sessions"):
+        measure_locomo(conversations, measured)
     with tempfile.TemporaryDirectory(prefix="memsheaf-retrieval-") as folder:
         home = Path(folder)
         arms: dict[str, Callable[[], list[object]]] = {
@@ -245,8 +258,6 @@ def main() -> None:
                     ratio = row["of local alone"]
                     bounds.append(f"local + {name}: {ratio:.4f} of local's R@10, bound {least}")
     print(*bounds, sep="\n")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
