@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -198,6 +199,95 @@ def test_ties_go_by_id_and_any_string_is_a_query() -> None:
     assert [h.id for h in index.search("words", 3)] == ["a", "b", "c"]
     for text in ("", '"', "AND OR NOT", "(", "\0", "\ud800", "a:b*", "unknown"):
         assert index.search(text) == []
+
+
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("few", [0, 1_024])
+def test_ids_masks_and_tests_filter_alike(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bm25_module, "_FEW", few)
+    rng = random.Random(3)
+    index, naive = BM25Index("plain"), Naive()
+    for i in range(150):
+        d = Document(f"d{i % 120}", " ".join(rng.choices("abcdefgh", k=6)), rng.choice(PARTITIONS))
+        index.add(d.id, d.fields, partition=d.partition)
+        naive.add(d)
+    for id in ("d3", "d77"):
+        index.remove(id)
+        del naive.docs[id]
+    chosen = {f"d{i}" for i in range(0, 120, 3)}
+    mask = np.array([id in chosen for id in index.ids()])
+    for where in WHERE:
+        expected = naive.scores("a b c", where, chosen.__contains__)
+        for allow in (chosen, list(chosen), chosen.__contains__, mask):
+            hits = index.search("a b c", 10, where=where, allow=allow)
+            assert [(h.score, h.relevance) for h in hits] == [
+                pytest.approx(row[1:], rel=1e-9) for row in expected[:10]
+            ]
+            matches = index.scores("a b c", where=where, allow=allow)
+            assert sorted(matches.ids()) == sorted(id for id, _, _ in expected)
+    assert index.search("a", allow=[]) == []
+    with pytest.raises(ValueError, match="order of ids"):
+        index.search("a", allow=mask[1:])
+
+
+def test_a_test_on_ids_is_asked_only_about_the_best() -> None:
+    index = BM25Index("plain")
+    index.add_many(Document(f"d{i}", "same " + "other " * (i % 100)) for i in range(5_000))
+    asked: list[str] = []
+
+    def any_of(id: str) -> bool:
+        asked.append(id)
+        return True
+
+    hits = index.search("same", allow=lambda id: id in ("d17", "d4099"))
+    assert [hit.id for hit in hits] == ["d17", "d4099"]
+    assert len(index.search("same", 3, allow=any_of)) == 3
+    assert len(asked) < 2_500
+
+
+def test_terms_that_many_hold_are_looked_up_for_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "PRUNE", 0)
+    monkeypatch.setattr(sources, "LONG", 1)
+    rng = random.Random(2)
+    index, naive = BM25Index("plain"), Naive()
+    texts = [
+        " ".join(
+            [f"rare{rng.randint(0, 60)}", f"rare{rng.randint(0, 60)}", *rng.choices("abcd", k=3)]
+        )
+        for _ in range(3_000)
+    ]
+    documents = [
+        Document(f"d{i}", text, weight=rng.choice([1.0, 1.2])) for i, text in enumerate(texts)
+    ]
+    index.add_many(documents)
+    for d in documents:
+        naive.add(d)
+    for i in range(0, 3_000, 40):
+        index.remove(f"d{i}")
+        del naive.docs[f"d{i}"]
+    looked_up: list[search.Pieces | None] = []
+    by_lists = search._Wanted.by_lists
+
+    def noted(self: search._Wanted) -> search.Pieces | None:
+        looked_up.append(by_lists(self))
+        return looked_up[-1]
+
+    monkeypatch.setattr(search._Wanted, "by_lists", noted)
+    for query in ("rare1 rare2 a", "rare7 b", "rare5 rare9 rare11 c d", "a b"):
+        check(index, naive, query)
+    assert any(looked_up)
+    assert looked_up[-1] is None
+
+
+def test_a_query_of_thousands_of_words() -> None:
+    index, naive = BM25Index("plain"), Naive()
+    for i in range(300):
+        d = Document(f"d{i}", " ".join(f"w{i * 7 + k}" for k in range(30)))
+        index.add(d.id, d.fields)
+        naive.add(d)
+    assert len(index.search(" ".join(f"w{k}" for k in range(6_000)), 5)) == 5
+    monstrous = " ".join(f"w{k}" for k in range(6_000) if k % 3)
+    check(index, naive, monstrous, 5)
 
 
 def test_refuses_bad_values_before_writing() -> None:

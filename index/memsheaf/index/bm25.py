@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 
@@ -11,17 +11,19 @@ import numpy as np
 from .analysis import Analyzer, get_analyzer
 from .batch import Batch, analyze
 from .documents import Document, IndexHit, Partition, fill
+from .filters import Allow, allowed
 from .head import DOCUMENTS, LIMIT
 from .matches import Matches
 from .queries import Query, prepare
-from .search import top
+from .search import rate, top
 from .segment import build
 from .sources import Source
 from .storage import read, write
 from .store import Store
 
-Allow = Collection[str] | Callable[[str], bool]
 _CHUNK = 20_000
+_FEW = 1_024
+"""Allowed documents up to which all are scored."""
 _FAN_IN = 64
 """Segments of a bulk before they are merged."""
 
@@ -166,26 +168,41 @@ class BM25Index:
             limit: how many documents at most.
             where: names that a document's partition must have, None matches anything. Statistics
                 come from the selected partitions alone.
-            allow: ids that may be returned, or a test on an id; statistics are not changed by it.
+            allow: ids that may be returned, a mask with an entry per document in the order of
+                `ids()`, or a test on an id; statistics are not changed by it.
             k1: instead of the index's own.
             b: instead of the index's own.
             fuzzy: let a word of which no document has any part stand for similar ones.
             prefix: let words also stand for longer ones that begin with them.
             phrase: largest share that a document gains for holding the query's words in sequence.
         """
-        sources, query = self._prepare(text, where, k1, b, fuzzy, prefix)
+        every, query = self._prepare(text, where, k1, b, fuzzy, prefix)
+        sources = [source for source in every if source.span]
         if limit <= 0 or not query.terms or not sources:
             return []
-        test = allow if callable(allow) else None
-        if allow is not None and not test:
-            self._allow(sources, allow)
-        best, score, share = top(sources, query, limit, self._store.weighted, phrase, test)
+        weighted = self._store.weighted
+        if allow is None or callable(allow):
+            best, score, share = top(sources, query, limit, weighted, phrase, allow)
+        else:
+            chosen = zip(every, allowed(every, allow), strict=True)
+            best = [(source, docs) for source, docs in chosen if len(docs)]
+            if sum(len(docs) for _, docs in best) <= _FEW:
+                score, share = rate(best, query, weighted)
+            else:
+                for source, docs in best:
+                    source.keep(docs)
+                sources = [source for source, _ in best]
+                best, score, share = top(sources, query, limit, weighted, phrase)
         if phrase and best:
             score *= 1 + phrase * np.concatenate([s.adjacent(d, query.sequence) for s, d in best])
         places = [(source.part.ids, doc) for source, docs in best for doc in docs.tolist()]
         ranked = sorted(zip((-score).tolist(), share.tolist(), places, strict=True), key=_first)
         worst = ranked[min(limit, len(ranked)) - 1][0] if ranked else 0.0
-        rows = [(value, ids[doc], part) for value, part, (ids, doc) in ranked if value <= worst]
+        rows = [
+            (value, ids[doc], part)
+            for value, part, (ids, doc) in ranked
+            if value <= worst and value < 0
+        ]
         rows.sort()
         return [IndexHit(id, -value, min(1.0, part)) for value, id, part in rows[:limit]]
 
@@ -202,28 +219,10 @@ class BM25Index:
     ) -> Matches:
         """Score every matching document of the selected partitions, see `search`."""
         sources, query = self._prepare(text, where, k1, b, fuzzy, prefix)
-        self._allow(sources, allow)
-        return Matches(sources, query)
-
-    def _allow(self, sources: list[Source], allow: Allow | None) -> None:
-        if allow is None:
-            return
-        if callable(allow):
-            for source in sources:
-                keep = np.zeros(source.span, bool)
-                for doc in source.matching().tolist():
-                    keep[doc - source.lo] = allow(source.part.ids[doc])
-                source.filter(keep)
-            return
-        places = [self._store.find(sources, id) for id in allow]
-        for n, source in enumerate(sources):
-            keep = np.zeros(source.span, bool)
-            for place in places:
-                if place is not None and place[0] == n:
-                    at = place[1] - source.lo
-                    if 0 <= at < source.span:
-                        keep[at] = True
-            source.filter(keep)
+        if allow is not None:
+            for source, docs in zip(sources, allowed(sources, allow), strict=True):
+                source.keep(docs)
+        return Matches([source for source in sources if source.span], query)
 
     def _prepare(
         self,

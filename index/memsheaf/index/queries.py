@@ -106,7 +106,7 @@ def prepare(
     strength = [idf[n] * factor * (k1 + 1) for n, factor in zip(terms, factors, strict=True)]
     mean = total / count if total else 1.0
     query = Query(sequence, asked, terms, factors, strength, portion, shared, whole, k1, b, mean)
-    return [source for source in sources if source.span], query
+    return sources, query
 
 
 def _numbers(store: Store, analyzer: Analyzer, text: str) -> list[int]:

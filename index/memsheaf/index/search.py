@@ -77,13 +77,18 @@ def top(
     if small:
         sums[:size] = 0
         _local.sums = sums
+    return pieces, *rate(pieces, query, weighted)
+
+
+def rate(pieces: Pieces, query: Query, weighted: bool) -> tuple[Floats, Floats]:
+    """Return the scores and the relevance of the documents; 0 of those without any term."""
     if not pieces:
-        return [], np.zeros(0), np.zeros(0)
+        return np.zeros(0), np.zeros(0)
     tf = _joined([source.frequencies(docs) for source, docs in pieces])
     score, share = scored(tf, _joined([s.lengths.take(docs) for s, docs in pieces]), query)
     if weighted:
         score *= _joined([source.weights.take(docs) for source, docs in pieces])
-    return pieces, score, share
+    return score, share
 
 
 def scored(tf: Floats, lengths: Floats, query: Query) -> tuple[Floats, Floats]:

@@ -105,6 +105,12 @@ class Source:
             self.filter(keep)
             self._keep = keep
 
+    def keep(self, docs: Ints) -> None:
+        """Drop the postings of all other documents."""
+        mask = np.zeros(self.span, bool)
+        mask[docs - self.lo] = True
+        self.filter(mask)
+
     def filter(self, keep: Mask) -> None:
         """Drop the postings of documents outside the mask, which begins at `lo`."""
         kept = [b + keep[self.docs[b:e] - self.lo].nonzero()[0] for b, e in self.bounds]
@@ -188,12 +194,6 @@ class Source:
             value: Floats = FREQUENCIES.take(self.codes.take(at) >> 8)
             return value
         return self.part.frequencies(at if self.at is None else self.at.take(at))
-
-    def places(self, id: str) -> list[int]:
-        """Return the searched documents that were ever called `id`."""
-        if isinstance(self.part, Head):
-            return [n for n, own in enumerate(self.part.ids[: self.count]) if own == id]
-        return self.part.ids.find(id)
 
     def adjacent(self, docs: Ints, sequence: Sequence[int]) -> Floats:
         """Return per document the share of the query's neighbouring terms that it also holds so."""

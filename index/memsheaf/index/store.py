@@ -66,16 +66,6 @@ class Store:
                     return segment, doc
         return None
 
-    @staticmethod
-    def find(sources: Sequence[Source], id: str) -> tuple[int, int] | None:
-        """Return the source and the place of a document that is live in a snapshot."""
-        for n, source in enumerate(sources):
-            for doc in source.places(id):
-                alive = source.alive(np.array([doc]))
-                if alive is None or alive[0]:
-                    return n, doc
-        return None
-
     def add(self, batch: Batch) -> None:
         """Add analysed documents one by one; each replaces the one of its id."""
         end = 0
