@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memsheaf.agent import AgentMemory, Policy, ReflectionSettings, Reflector
+from memsheaf.agent import (
+    Access,
+    AgentMemory,
+    BlockLedger,
+    Policy,
+    ReflectionSettings,
+    Reflector,
+    context,
+)
 from memsheaf.models import ChatRequest, ScriptedModel
 from memsheaf.providers.local import LocalStore
 from memsheaf.sessionsearch import ItemOrigin, SessionSearch, open_sessions
-from memsheaf.stack import MemoryStack, Scope, ScopeError
+from memsheaf.stack import ClosedError, MemoryStack, Scope, ScopeError, hookimpl
 from memsheaf.usermodel import Add, LineKind, Operation, Profile, UserModel
 
 MIRA = Scope(user_id="mira")
@@ -191,7 +202,7 @@ def test_reflection_runs_behind_the_turn(stack: MemoryStack) -> None:
         assert len(stack.search("Otto")) == 0
 
 
-def test_waiting_reflections_of_one_scope_are_one(stack: MemoryStack) -> None:
+def test_waiting_reflections_of_one_conversation_are_one(stack: MemoryStack) -> None:
     gate = threading.Event()
     seen: list[str] = []
 
@@ -200,17 +211,63 @@ def test_waiting_reflections_of_one_scope_are_one(stack: MemoryStack) -> None:
         seen.append(str(request.messages[1]["content"]))
         return "[]"
 
+    with Reflector(stack, ScriptedModel(answer)) as reflector:
+        for number in range(5):
+            said = {"role": "user", "content": f"message {number}"}
+            reflector.after_run([said], MIRA, conversation="a")
+            if number == 0:
+                _until(lambda: reflector._busy)
+        reflector.after_run([{"role": "user", "content": "elsewhere"}], MIRA, conversation="b")
+        gate.set()
+        assert reflector.flush(10)
+        assert len(seen) == 3
+        assert all(f"message {number}" in seen[1] for number in range(1, 5))
+        assert "elsewhere" in seen[2]
+        assert "message" not in seen[2].split('"conversation"')[1].split('"memories"')[0]
+    assert not reflector.after_run([ASK], MIRA)
+
+
+def test_runs_between_two_reflections_are_reflected_on(stack: MemoryStack) -> None:
+    model = ScriptedModel(lambda request: "[]")
+    with Reflector(stack, model, settings=ReflectionSettings(every=3)) as reflector:
+        for number, conversation in enumerate("abbabb"):
+            said = {"role": "user", "content": f"message {number}"}
+            reflector.after_run([said], MIRA, conversation=conversation)
+        assert reflector.flush(10)
+    told = " ".join(str(call.messages[1]["content"]) for call in model.calls)
+    assert [told.count(f"message {number}") for number in range(6)] == [1] * 6
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_reflects_on_its_own(stack: MemoryStack) -> None:
+    """Where a worker is forked while the parent's model thinks."""
+    gate = threading.Event()
+
+    def answer(request: ChatRequest) -> str:
+        gate.wait(10)
+        return "[]"
+
     reflector = Reflector(stack, ScriptedModel(answer))
-    for number in range(5):
-        reflector.after_run([{"role": "user", "content": f"message {number}"}], MIRA)
-        if number == 0:
-            _until(lambda: reflector._busy)
+    reflector.after_run([ASK], MIRA, conversation="a")
+    reflector.after_run([ASK], MIRA, conversation="b")
+    _until(lambda: reflector._busy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            gate.set()
+            idle = reflector.flush(5)
+            again = reflector.after_run([ASK], MIRA, conversation="c") and reflector.flush(5)
+            code = 0 if idle and again and len(reflector.reports) == 1 else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     gate.set()
     assert reflector.flush(10)
-    assert len(seen) == 2
-    assert "message 4" in seen[1]
+    assert len(reflector.reports) == 2
     reflector.close()
-    assert not reflector.after_run([ASK], MIRA)
 
 
 def test_a_model_that_fails_shows_in_a_report(stack: MemoryStack) -> None:
@@ -280,3 +337,134 @@ def test_a_user_s_namespaces_have_profiles_of_their_own(
             assert ("search team" in block) == known
             told = memory.tools().call("user_context", {"query": "team"})
             assert ("search team" in told["user_context"]) == known
+
+
+class Static:
+    @hookimpl
+    def build_system_prompt(self) -> str:
+        return "You remember earlier conversations."
+
+
+def test_an_anthropic_style_request_has_its_system_value_apart() -> None:
+    with MemoryStack([LocalStore(), Static()], scope=MIRA) as stack:
+        stack.store("Mira plays the cello")
+        memory = AgentMemory(stack=stack, policy=Policy(sub_agent=Access.OFF))
+        parts = [{"role": "user", "content": [{"type": "text", "text": ASK["content"]}]}]
+        sent = memory.before_request(parts, static=False).messages
+        assert [message["role"] for message in sent] == ["user"]
+        assert len(sent[0]["content"]) == 2
+        static = "You remember earlier conversations."
+        assert memory.system_value("Be brief.") == f"Be brief.\n\n{static}"
+        assert memory.system_value() == static
+        assert memory.system_value([]) == [{"type": "text", "text": static}]
+        assert memory.system_value("Be brief.", origin="sub_agent") == "Be brief."
+        assert memory.system_value(origin="sub_agent") == ""
+        assert [m["role"] for m in memory.before_request([ASK]).messages] == ["system", "user"]
+
+
+def test_what_was_given_is_closed_by_whoever_made_it(stack: MemoryStack) -> None:
+    ledger = BlockLedger()
+    with Reflector(stack, ScriptedModel(lambda request: "[]")) as reflector:
+        one, two = (AgentMemory(stack=stack, ledger=ledger, reflector=reflector) for _ in range(2))
+        one.close()
+        one.close()
+        assert two.before_request([ASK], conversation="c").block is not None
+        assert two.after_response([ASK, ANSWER], conversation="c").reflecting
+        two.close()
+        assert len(reflector.reports) == 1
+    ledger.close()
+    own = AgentMemory(stack=stack)
+    own.close()
+    with pytest.raises(ClosedError):
+        own.before_request([ASK], conversation="c")
+
+
+def test_context_answers_for_a_scope_each_part_by_itself(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    noor = Scope(user_id="noor")
+    stack.store("Noor plays the cello in Porto", scope=noor)
+    memory = AgentMemory(stack=stack, sessions=sessions)
+    assert [hit.record.content for hit in memory.context("cello", noor).facts] == [
+        "Noor plays the cello in Porto"
+    ]
+    with UserModel(background=False) as model:
+        told = context("cello", MIRA, stack=stack, sessions=sessions, user_model=model)
+        assert set(told.to_json()) == {"facts", "sessions", "profile"}
+        assert told.profile is None
+    sessions.log.close()
+    told = context("cello", MIRA, stack=stack, sessions=sessions, user_model=model)
+    assert [fact["text"] for fact in told.to_json()["facts"]] == ["Mira plays the cello"]
+    assert told.sessions is None
+    assert {o.provider for o in told.outcomes if not o.ok} >= {"sessions"}
+    with pytest.raises(ScopeError):
+        memory.context("cello", Scope())
+
+
+def test_a_log_that_fails_does_not_stop_reflection(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    with Reflector(stack, ScriptedModel(lambda request: "[]")) as reflector:
+        memory = AgentMemory(stack=stack, sessions=sessions, reflector=reflector)
+        assert memory.after_response([ASK, ANSWER], conversation="c").reflecting
+        again = memory.after_response([ASK, ANSWER], conversation="c")
+        assert (again.items, again.reflecting, again.outcomes) == ((), False, ())
+        sessions.log.close()
+        lost = memory.after_response([ASK, ANSWER], conversation="c")
+        assert lost.reflecting
+        assert [outcome.provider for outcome in lost.outcomes] == ["sessions"]
+
+
+def test_recalled_words_are_not_learned_again_by_any_part(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    """What is recalled, injected, echoed and answered by tools, five times over."""
+    stack.store("Lena has two parrots")
+    call = {"id": "1", "type": "function", "function": {"name": "memory_recall", "arguments": "{}"}}
+    with UserModel(deriver=Noting(), background=False) as model:
+        memory = AgentMemory(stack=stack, sessions=sessions, user_model=model)
+        talk: list[Any] = []
+        for number in range(5):
+            talk.append({"role": "user", "content": f"Any parrots, {number}?"})
+            sent = memory.before_request(talk, conversation="c")
+            talk = list(sent.messages)
+            found = memory.tools().call("memory_recall", {"query": "parrots"})
+            talk += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "1", "content": json.dumps(found)},
+                {"role": "assistant", "content": f"{sent.block or ''}\n\nYes."},
+            ]
+            memory.after_response(talk, conversation="c")
+        model.flush()
+        assert len(stack.search("two parrots", limit=50)) == 1
+        texts = [item.text for item in sessions.log.items("c", MIRA)]
+        assert not any("Lena" in text for text in texts)
+        assert not any("Lena" in line.text for line in model.profile("mira").lines)
+
+
+def test_sharing_between_agents_is_one_documented_rule(stack: MemoryStack) -> None:
+    """What is written is found with the very scope it was written with."""
+    cook = AgentMemory(stack=stack, scope=Scope(user_id="lena", agent_id="cook"))
+    lena = AgentMemory(stack=stack, scope=Scope(user_id="lena"))
+    cook.tools().call("memory_remember", {"content": "prefers metric units"})
+    lena.tools().call("memory_remember", {"content": "prefers Celsius"})
+    found = {
+        str(scope): {
+            one["content"]
+            for one in AgentMemory(stack=stack, scope=scope)
+            .tools()
+            .call("memory_recall", {"query": "prefers"})["memories"]
+        }
+        for scope in (
+            Scope(user_id="lena", agent_id="cook"),
+            Scope(user_id="lena"),
+            Scope(user_id="lena", agent_id="other"),
+            Scope(user_id="tomas", agent_id="cook"),
+        )
+    }
+    assert found == {
+        "user_id=lena agent_id=cook": {"prefers metric units"},
+        "user_id=lena": {"prefers metric units", "prefers Celsius"},
+        "user_id=lena agent_id=other": set(),
+        "user_id=tomas agent_id=cook": set(),
+    }

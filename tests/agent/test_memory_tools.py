@@ -169,6 +169,52 @@ def test_lists_may_come_as_text(tools: MemoryTools, tags: object, kept: list[str
     assert tools.call("memory_remember", {"content": "a b", "tags": tags})["tags"] == kept
 
 
+def test_arguments_may_be_encoded_twice(tools: MemoryTools) -> None:
+    twice = json.dumps(json.dumps({"content": "Mira plays the cello"}))
+    assert tools.call("memory_remember", twice)["content"] == "Mira plays the cello"
+    thrice = json.dumps(twice)
+    assert tools.call("memory_remember", thrice)["error"] == "invalid_arguments"
+
+
+def test_guidance_names_the_offered_tools_alone(stack: MemoryStack) -> None:
+    guidance = MemoryTools(stack).guidance
+    assert guidance is not None
+    assert guidance == MemoryTools(stack).guidance
+    for name in ("memory_remember", "memory_recall", "memory_forget"):
+        assert f"- {name}: " in guidance
+    assert "session_search" not in guidance
+    assert "memory_forget" not in str(MemoryTools(stack, access="read_only").guidance)
+    assert MemoryTools(None).guidance is None
+
+
+def test_errors_hold_no_text_of_memories(stack: MemoryStack) -> None:
+    secret = "the code is 4711"
+    theirs = stack.store(secret, scope=Scope(user_id="noor"))
+    tools = MemoryTools(stack)
+    answers = [
+        tools.call("memory_forget", {"id": theirs.id}),
+        tools.call("memory_remember", {"content": "x" * 70_000 + secret}),
+        tools.call("memory_remember", {"content": secret, "importance": "much"}),
+        tools.call("memory_recall", {"query": "code"}),
+        tools.call("memory_recall", {"query": "code", "kinds": ["bogus"]}),
+    ]
+    assert secret not in json.dumps(answers)
+
+
+def test_a_provider_s_own_words_do_not_reach_the_model() -> None:
+    failing = FailingProvider(ValueError("password=4711"))
+    with MemoryStack([LocalStore(), failing], scope=MIRA) as stack:
+        tools = MemoryTools(stack)
+        made = tools.call("memory_remember", {"content": "Mira plays the cello"})
+        answers = [
+            made,
+            tools.call("memory_recall", {"query": "cello"}),
+            tools.call("memory_forget", {"id": made["id"]}),
+        ]
+    assert "4711" not in json.dumps(answers)
+    assert all("incomplete" in answer for answer in answers)
+
+
 def test_a_broken_list_is_told(tools: MemoryTools) -> None:
     answer = tools.call("memory_remember", {"content": "a", "tags": "[broken"})
     assert (answer["status"], answer["error"], answer["field"]) == (
@@ -268,7 +314,8 @@ def test_nothing_that_a_model_sends_raises(name: str, arguments: Any) -> None:
 def test_what_is_not_configured_is_not_offered() -> None:
     tools = MemoryTools(None)
     assert tools.names == ()
-    assert tools.call("memory_recall", {"query": "x"})["error"] == "memory_not_configured"
+    refused = tools.call("memory_recall", {"query": "x"})
+    assert (refused["error"], refused["memories"]) == ("memory_not_configured", [])
     assert tools.call("session_search", {"query": "x"})["error"] == "session_search_not_configured"
     assert tools.call("user_context", {})["error"] == "user_model_not_configured"
     assert tools.call("rm_rf", {})["error"] == "unknown_tool"

@@ -187,6 +187,96 @@ def test_one_operation_that_fails_leaves_the_others_alone(stack: MemoryStack) ->
     assert "limit" in str(report.operations[0].reason)
 
 
+def test_a_memory_that_was_changed_twice_is_taken_back_whole(stack: MemoryStack) -> None:
+    home = stack.store("Mira lives in Berlin")
+    report = run(
+        stack,
+        [
+            {"action": "update", "id": home.id, "content": "Mira lives in Lisbon"},
+            {"action": "update", "id": home.id, "importance": 0.9},
+            {"action": "forget", "id": home.id},
+        ],
+    )
+    assert [o.done for o in report.operations] == [True, True, True]
+    assert [o.done for o in undo(report, stack)] == [True, True, True]
+    again = stack.get(home.id)
+    assert again is not None
+    assert (again.content, again.importance) == ("Mira lives in Berlin", 0.5)
+
+
+def test_a_reflection_is_taken_back_once(stack: MemoryStack) -> None:
+    wrong = stack.store("Mira plays the viola")
+    report = run(stack, [{"action": "forget", "id": wrong.id}, _REMEMBER])
+    undo(report, stack)
+    stack.update(wrong.id, {"content": "Mira plays the viola da gamba"})
+    assert [o.done for o in undo(report, stack)] == [False, False]
+    assert contents(stack) == {"Mira plays the viola da gamba"}
+
+
+_REMEMBER = {"action": "remember", "content": "Otto is a cello"}
+
+
+def test_what_is_forgotten_can_be_said_anew(stack: MemoryStack) -> None:
+    old = stack.store("Otto is a cello", kind="note")
+    report = run(stack, [{"action": "forget", "id": old.id}, {**_REMEMBER, "kind": "fact"}])
+    assert [o.done for o in report.operations] == [True, True]
+    assert [record.kind for record in stack.list()] == ["fact"]
+
+
+@pytest.mark.parametrize("meanwhile", ["update", "forget"])
+def test_what_changes_while_the_model_thinks_is_left_alone(
+    stack: MemoryStack, meanwhile: str
+) -> None:
+    home = stack.store("Mira lives in Berlin")
+
+    def answer(request: ChatRequest) -> str:
+        if meanwhile == "update":
+            stack.update(home.id, {"content": "Mira lives in Porto"})
+        else:
+            stack.forget(home.id)
+        change = {"action": "update", "id": home.id, "content": "Mira lives in Lisbon"}
+        return json.dumps(
+            [
+                change,
+                {"action": "forget", "id": home.id},
+                {"action": "remember", "content": "Mira lives in Berlin"},
+            ]
+        )
+
+    report = reflect(TALK, stack, ScriptedModel(answer), scope=MIRA)
+    assert not report.changed
+    assert contents(stack) == ({"Mira lives in Porto"} if meanwhile == "update" else set())
+
+
+def test_what_memory_s_tools_answered_is_not_learned_again(stack: MemoryStack) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "memory_recall", "arguments": "{}"}}
+    other = {"id": "2", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    seen: list[ChatRequest] = []
+
+    def answer(request: ChatRequest) -> str:
+        seen.append(request)
+        return "[]"
+
+    talk = [
+        *TALK,
+        {"role": "assistant", "content": None, "tool_calls": [call, other]},
+        {"role": "tool", "tool_call_id": "1", "content": "Mira has two parrots"},
+        {"role": "tool", "tool_call_id": "2", "content": "in the hall"},
+    ]
+    reflect(talk, stack, ScriptedModel(answer), scope=MIRA)
+    told = str(seen[0].messages[1]["content"])
+    assert "parrots" not in told
+    assert '"calls": "find {}"' in told
+    assert "in the hall" in told
+
+
+def test_any_exception_of_a_model_is_told_without_its_words(stack: MemoryStack) -> None:
+    model = ScriptedModel([ValueError("Mira's secret")])
+    report = reflect(TALK, stack, model, scope=MIRA)
+    assert report.error is not None
+    assert "secret" not in report.error
+
+
 def test_a_model_that_fails_changes_nothing(stack: MemoryStack) -> None:
     stack.store("Mira plays the cello")
     model = ScriptedModel([ModelUnavailable("no server", model="m")])

@@ -1,6 +1,7 @@
 """The agent's turn: injection of memories, tools, reflection, and the turn as a whole."""
 
 from .cache_report import CacheReport, cache_report
+from .context import MemoryContext, context
 from .definitions import Definition, SchemaForm
 from .gate import TRIVIAL_PHRASES, TrivialGate, is_trivial
 from .host_tools import HostTool, ToolOutcome
@@ -15,10 +16,11 @@ from .inject import (
     inject_system_value,
 )
 from .ledger import BlockLedger
-from .memory import AgentMemory, MemoryContext, Recorded
+from .memory import AgentMemory, Recorded
 from .policy import Access, Policy, TurnOrigin
 from .recording import items_of, messages_of
-from .reflection import Applied, ReflectionReport, ReflectionSettings, reflect, undo
+from .reflection import ReflectionReport, ReflectionSettings, reflect, undo
+from .reflection_operations import Applied
 from .reflector import Reflector
 from .running import arun_turn, astream_turn, run_turn, stream_turn
 from .scrub import Scrubber, strip_blocks, strip_messages, strip_value
@@ -74,6 +76,7 @@ __all__ = [
     "arun_turn",
     "astream_turn",
     "cache_report",
+    "context",
     "count_tokens",
     "estimate_tokens",
     "inject",

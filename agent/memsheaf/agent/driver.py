@@ -11,12 +11,13 @@ from memsheaf.models import ChatReply, ModelCancelled, ToolCall, Usage
 from memsheaf.sessionsearch import Item, NewItem
 from memsheaf.stack import MemsheafError, NotFound, Outcome, UsageError
 
-from .host_tools import Run, ToolOutcome, runner
+from .context import failed
+from .continuing import keyed
+from .host_tools import Run, ToolOutcome, refused, runner
 from .inject import Injection
 from .memory import AgentMemory, Recorded
 from .policy import TurnOrigin
 from .recording import items_of, messages_of
-from .scrub import strip_blocks, strip_messages
 from .turn_types import Prompt, Step, TurnOptions, TurnResult, TurnState, TurnStatus
 
 __all__ = ["AskModel", "RunTools", "Turn"]
@@ -38,6 +39,8 @@ class RunTools:
 
 
 Steps = Generator[AskModel | RunTools, Any, TurnResult]
+
+_MOST_CALLS = 32  # of tools, in one reply
 
 
 class Turn:
@@ -62,11 +65,15 @@ class Turn:
         self._origin = TurnOrigin(options.origin)
         self._tools = memory.tools(self._origin)
         self._own = runner(options.tools)
+        self._check_names()
+        self._response = f"turn-{uuid.uuid4().hex[:12]}"
+        self._recorded = False
         self._iterations = 0
         self._usage = Usage()
         self._sent: list[Any] = []
         self._added: list[Any] = []
         self._text = ""
+        self._heard = ""  # of a reply that has not ended
         self._reply: ChatReply | None = None
         self._injection = Injection([])
         self._items: tuple[Item, ...] = ()
@@ -83,8 +90,15 @@ class Turn:
             return lambda call: self._tools.call(call.name, call.arguments)
         return self._own(name)
 
+    def hear(self, text: str) -> None:
+        """Take a piece of a reply that was shown, in case that its end never comes."""
+        self._heard += text
+
     def steps(self) -> Steps:
-        """The turn: yields what it needs and is sent it back, or thrown the model's error."""
+        """The turn: yields what it needs and is sent it back, or thrown the model's error.
+
+        Closed before its end, or ended from outside, it keeps what was said so far.
+        """
         status: TurnStatus = "completed"
         error: Exception | None = None
         try:
@@ -93,8 +107,12 @@ class Turn:
             status = "interrupted"
         except Exception as raised:
             status, error = "failed", raised
+        except BaseException:
+            self._record()
+            self._record_answer("interrupted", None)
+            raise
         try:
-            self._keep(error)
+            self._keep(status, error)
         except Exception as raised:
             status, error = "failed", error or raised
         return TurnResult(
@@ -110,11 +128,11 @@ class Turn:
         )
 
     def _answered(self) -> Generator[AskModel | RunTools, Any, TurnStatus]:
-        own = strip_messages(self._given, self._memory.ledger)
-        self._before(Step.RECORD)
         history = [] if self._whole else self._history()
-        self._added = own[-1:]
-        self._record(own if self._whole else own[-1:])
+        try:
+            self._before(Step.RECORD)
+        finally:
+            self._record()
         self._after(Step.RECORD)
         system = [{"role": "system", "content": self._options.system}]
         self._sent = [*(system if self._options.system else []), *history, *self._given]
@@ -135,18 +153,30 @@ class Turn:
             self._before(Step.MODEL)
             self._iterations += 1
             reply: ChatReply = yield AskModel(list(self._sent), schemas)
-            self._take(reply)
+            calls = self._take(reply)
             self._after(Step.MODEL)
-            if not reply.tool_calls:
+            if not calls:
                 return "completed"
             self._before(Step.TOOLS)
-            outcomes: Sequence[ToolOutcome] = yield RunTools(reply.tool_calls)
-            for outcome in outcomes:
+            outcomes: Sequence[ToolOutcome] = yield RunTools(calls[:_MOST_CALLS])
+            for outcome in [*outcomes, *(refused(c, _MOST_CALLS) for c in calls[_MOST_CALLS:])]:
                 self._append(_result(outcome))
             self._after(Step.TOOLS)
 
-    def _take(self, reply: ChatReply) -> None:
-        self._reply = replace(reply, text=strip_blocks(reply.text, self._memory.ledger))
+    def _take(self, reply: ChatReply) -> tuple[ToolCall, ...]:
+        """Take a reply into the conversation; returns its calls, each with an id of its own."""
+        self._heard = ""
+        said, trouble = self._memory.own_words([{"role": "assistant", "content": reply.text}])
+        self._outcomes += trouble
+        text = said[0]["content"] if said else ""  # it may have been nothing but a block
+        seen: set[str] = set()
+        calls: list[ToolCall] = []
+        for number, call in enumerate(reply.tool_calls):
+            if not call.id or call.id in seen:
+                call = replace(call, id=f"call-{self._iterations}-{number}")
+            seen.add(call.id)
+            calls.append(call)
+        self._reply = replace(reply, text=text, tool_calls=tuple(calls))
         self._text = self._reply.text or self._text
         if reply.usage is not None:
             self._usage = Usage(
@@ -155,6 +185,7 @@ class Turn:
                 self._usage.cached_tokens + reply.usage.cached_tokens,
             )
         self._append(self._reply.as_message())
+        return self._reply.tool_calls
 
     def _append(self, message: Any) -> None:
         self._sent.append(message)
@@ -165,62 +196,92 @@ class Turn:
         if memory.sessions is None or not memory.policy.access(self._origin).reads:
             return []
         assert memory.scope is not None
+        limit = self._options.history
         try:
             newest = memory.sessions.log.items(
-                self._conversation,
-                memory.scope,
-                limit=self._options.history,
-                order="desc",
-                types="message",
+                self._conversation, memory.scope, limit=limit, order="desc", types="message"
             )
         except NotFound:
             return []
         except MemsheafError as error:  # a turn without its past is better than none
-            self._outcomes += (self._memory.failed("sessions", error),)
+            self._outcomes += (failed("sessions", error),)
             return []
-        return messages_of(newest[::-1])
+        return messages_of(_from_a_fixed_place(newest[::-1], limit))
 
-    def _record(self, messages: Sequence[Any]) -> None:
-        """Keep the user's message before anything can fail."""
+    def _record(self) -> None:
+        """Keep the user's message, once, before anything can fail."""
+        if self._recorded:
+            return
+        own, trouble = self._memory.own_words(self._given)
+        self._outcomes += trouble
+        self._added = own[-1:]
         if self._whole:
-            self._took(
-                self._memory.record_new(
-                    items_of(messages, origin=self._origin),
-                    self._conversation,
-                    origin=self._origin,
-                    title=self._options.title,
-                )
+            recorded = self._memory.record_new(
+                items_of(own, origin=self._origin),
+                self._conversation,
+                origin=self._origin,
+                title=self._options.title,
             )
         else:
-            self._append_items(items_of(messages, origin=self._origin))
-
-    def _keep(self, error: Exception | None) -> None:
-        """Keep what the turn said, and hand it to what learns in the background."""
-        self._before(Step.KEEP)
-        answer = items_of(
-            self._added[1:], origin=self._origin, response_id=f"turn-{uuid.uuid4().hex[:12]}"
-        )
-        if error is not None:
-            answer.append(NewItem("error", type(error).__name__, status="failed"))
-        self._append_items(answer)
-        self._after(Step.KEEP)
-        self._before(Step.LEARN)
-        learned = self._memory.learn(
-            strip_messages(self._sent, self._memory.ledger),
-            [*items_of(self._added[:1], origin=self._origin), *answer],
-            Recorded(self._items),
-            origin=self._origin,
-        )
-        self._outcomes += learned.outcomes
-        self._after(Step.LEARN)
-
-    def _append_items(self, items: Sequence[NewItem]) -> None:
-        if self._memory.policy.access(self._origin).writes:
-            self._took(self._memory.record(items, self._conversation, title=self._options.title))
-
-    def _took(self, recorded: Recorded) -> None:
+            recorded = self._append_items(items_of(self._added, origin=self._origin))
+        self._recorded = True
         self._items += recorded.items
         self._outcomes += recorded.outcomes
+
+    def _keep(self, status: TurnStatus, error: Exception | None) -> None:
+        """Keep what the turn said, and hand it to what learns in the background."""
+        try:
+            self._before(Step.KEEP)
+        finally:
+            answer = self._record_answer(status, error)
+        self._after(Step.KEEP)
+        self._before(Step.LEARN)
+        own, trouble = self._memory.own_words(self._sent)
+        learned = self._memory.learn(
+            own,
+            [*items_of(self._added[:1], origin=self._origin), *answer],
+            Recorded(self._items),
+            conversation=self._conversation,
+            origin=self._origin,
+        )
+        self._outcomes += trouble + learned.outcomes
+        self._after(Step.LEARN)
+
+    def _record_answer(self, status: TurnStatus, error: Exception | None) -> list[NewItem]:
+        """Append what came after the user's message to the log."""
+        broken: list[NewItem] = []
+        if self._heard.strip():  # shown to the user, so it was said
+            self._text = self._heard
+            message = {"role": "assistant", "content": self._heard}
+            broken = [
+                replace(item, status=status)
+                for item in items_of([message], response_id=self._response)
+            ]
+        answer = items_of(self._added[1:], origin=self._origin, response_id=self._response)
+        answer += broken
+        if broken:
+            self._append(message)
+        if error is not None:
+            answer.append(NewItem("error", type(error).__name__, status="failed"))
+        if self._whole and self._items:
+            answer = keyed(answer, self._items[-1].seq + 1)
+        recorded = self._append_items(answer)
+        self._items += recorded.items
+        self._outcomes += recorded.outcomes
+        return answer
+
+    def _append_items(self, items: Sequence[NewItem]) -> Recorded:
+        if not self._memory.policy.access(self._origin).writes:
+            return Recorded()
+        return self._memory.record(items, self._conversation, title=self._options.title)
+
+    def _check_names(self) -> None:
+        names = [tool.name for tool in self._options.tools]
+        if self._options.memory_tools:
+            names += self._tools.names
+        double = sorted({name for name in names if names.count(name) > 1})
+        if double:
+            raise UsageError(f"two tools have the same name: {', '.join(double)}; rename one")
 
     def _interrupted(self) -> bool:
         return self._options.cancel is not None and self._options.cancel.cancelled
@@ -247,6 +308,19 @@ def _messages(prompt: Prompt) -> list[Any]:
     if not made or not isinstance(made[-1], Mapping) or made[-1].get("role") != "user":
         raise UsageError("the prompt must be text, or end with a message of the user")
     return made
+
+
+def _from_a_fixed_place(items: Sequence[Item], limit: int) -> Sequence[Item]:
+    """The end of a long conversation, from a place that moves rarely.
+
+    If it moved with every turn, no request would begin as the one before, and no cache would help.
+    """
+    step = limit // 2
+    if len(items) < limit or step < 2:
+        return items
+    start = -(-items[0].seq // step) * step
+    kept = [item for item in items if item.seq >= start]
+    return kept if any(item.role == "user" for item in kept) else items
 
 
 def _result(outcome: ToolOutcome) -> dict[str, Any]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from memsheaf.models import CancelToken, ToolCall
+from memsheaf.stack.text import clean
 
 from .parameters import BadArguments, decode
 
-__all__ = ["HostTool", "Run", "ToolOutcome", "arun_tools", "run_tools", "runner"]
+__all__ = ["HostTool", "Run", "ToolOutcome", "arun_tools", "refused", "run_tools", "runner"]
 
 _MOST_TOLD = 500
 _POLL = 0.05
@@ -93,13 +97,10 @@ def run_tools(
     ended: queue.SimpleQueue[tuple[int, ToolOutcome]] = queue.SimpleQueue()
 
     def work(place: int, call: ToolCall) -> None:
-        ended.put((place, _carry_out(call, find)))
+        ended.put((place, _carry_out(call, find, _waited)))
 
     for place, call in enumerate(calls):
-        # Daemon threads: a call that hangs must not hold the end of the process.
-        threading.Thread(
-            target=work, args=(place, call), name=f"tool-{call.name[:40]}", daemon=True
-        ).start()
+        _start(call, partial(work, place, call))
     outcomes: dict[int, ToolOutcome] = {}
     until = time.monotonic() + timeout
     while len(outcomes) < len(calls) and not (cancel is not None and cancel.cancelled):
@@ -122,62 +123,105 @@ async def arun_tools(
     cancel: CancelToken | None = None,
 ) -> list[ToolOutcome]:
     """See `run_tools`; coroutines run on the caller's loop, the rest on threads."""
-
-    async def one(call: ToolCall) -> ToolOutcome:
-        try:
-            run = find(call.name)
-            if run is None:
-                return _unknown(call)
-            result = await asyncio.to_thread(run, call)
-            if inspect.isawaitable(result):
-                result = await result
-            return ToolOutcome(call, _text(result))
-        except Exception as error:
-            return _failure(call, error)
-
-    tasks = [asyncio.ensure_future(one(call)) for call in calls]
+    tasks = [asyncio.ensure_future(_on_loop(call, find)) for call in calls]
     until = time.monotonic() + timeout
     waiting = set(tasks)
-    while waiting and not (cancel is not None and cancel.cancelled):
-        left = until - time.monotonic()
-        if left <= 0:
-            break
-        wait = left if cancel is None else min(left, _POLL)
-        _, waiting = await asyncio.wait(waiting, timeout=wait)
-    for task in waiting:
-        task.cancel()
+    try:
+        while waiting and not (cancel is not None and cancel.cancelled):
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            wait = left if cancel is None else min(left, _POLL)
+            _, waiting = await asyncio.wait(waiting, timeout=wait)
+    finally:
+        for task in tasks:
+            task.cancel()
     return [
-        _unended(call, cancel) if task in waiting else task.result()
+        _unended(call, cancel) if task in waiting else _ended(call, task)
         for call, task in zip(calls, tasks, strict=True)
     ]
 
 
-def _carry_out(call: ToolCall, find: Callable[[str], Run | None]) -> ToolOutcome:
+def refused(call: ToolCall, most: int) -> ToolOutcome:
+    """The outcome of a call beyond the most that one reply may make."""
+    return _error(call, "too_many_calls", f"only the first {most} calls of a reply are carried out")
+
+
+async def _on_loop(call: ToolCall, find: Callable[[str], Run | None]) -> ToolOutcome:
+    """Carry a call out on a thread; what it returns to be awaited is awaited here."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[ToolOutcome | Awaitable[Any]] = loop.create_future()
+
+    def settle(made: ToolOutcome | Awaitable[Any]) -> None:
+        if not ended.done():
+            ended.set_result(made)
+        elif inspect.iscoroutine(made):
+            made.close()
+
+    def work() -> None:
+        later: list[Awaitable[Any]] = []
+        made = _carry_out(call, find, later.append)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, later[0] if later else made)
+
+    _start(call, work)
+    made = await ended
+    if isinstance(made, ToolOutcome):
+        return made
     try:
-        run = find(call.name)
-        if run is None:
-            return _unknown(call)
-        result = run(call)
-        if inspect.iscoroutine(result):
-            result = asyncio.run(result)
-        return ToolOutcome(call, _text(result))
-    except Exception as error:
+        return ToolOutcome(call, _text(await made))
+    except (Exception, SystemExit) as error:
         return _failure(call, error)
 
 
+def _start(call: ToolCall, work: Callable[[], None]) -> None:
+    """Run a call on a thread of its own, in the caller's context.
+
+    It is a daemon: a call that hangs holds neither the end of the process nor other threads.
+    """
+    context = contextvars.copy_context()
+    name = f"tool-{call.name[:40]}"
+    threading.Thread(target=context.run, args=(work,), name=name, daemon=True).start()
+
+
+def _carry_out(
+    call: ToolCall,
+    find: Callable[[str], Run | None],
+    wait: Callable[[Awaitable[Any]], Any],
+) -> ToolOutcome:
+    """Carry a call out in this thread, whatever it raises; `wait` gets what is to be awaited."""
+    try:
+        run = find(call.name)
+        if run is None:
+            return _error(call, "unknown_tool", "there is no such tool")
+        result = run(call)
+        if inspect.isawaitable(result):
+            result = wait(result)
+        return ToolOutcome(call, _text(result))
+    except BaseException as error:
+        return _failure(call, error)
+
+
+def _waited(awaitable: Awaitable[Any]) -> Any:
+    async def wait() -> Any:
+        return await awaitable
+
+    return asyncio.run(wait())
+
+
+def _ended(call: ToolCall, task: asyncio.Future[ToolOutcome]) -> ToolOutcome:
+    return _failure(call, asyncio.CancelledError()) if task.cancelled() else task.result()
+
+
 def _text(result: object) -> str:
-    if isinstance(result, str):
-        return result
-    return json.dumps(result, ensure_ascii=False, default=str)
+    return clean(
+        result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    )
 
 
-def _failure(call: ToolCall, error: Exception) -> ToolOutcome:
+def _failure(call: ToolCall, error: BaseException) -> ToolOutcome:
     kind = "invalid_arguments" if isinstance(error, BadArguments | TypeError) else "tool_failed"
     return _error(call, kind, f"{type(error).__name__}: {error}")
-
-
-def _unknown(call: ToolCall) -> ToolOutcome:
-    return _error(call, "unknown_tool", "there is no such tool")
 
 
 def _unended(call: ToolCall, cancel: CancelToken | None) -> ToolOutcome:
@@ -187,6 +231,6 @@ def _unended(call: ToolCall, cancel: CancelToken | None) -> ToolOutcome:
 
 
 def _error(call: ToolCall, kind: str, message: str) -> ToolOutcome:
-    told = message[:_MOST_TOLD]
+    told = clean(message[:_MOST_TOLD])
     text = json.dumps({"status": "error", "error": kind, "message": told}, ensure_ascii=False)
     return ToolOutcome(call, text, f"{kind}: {told}")

@@ -5,29 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memsheaf.sessionsearch import Item, NewItem, SessionHit, SessionResult
-from memsheaf.stack import (
-    MemoryStack,
-    MemsheafError,
-    NotFound,
-    Outcome,
-    Scope,
-    ScopeError,
-    SearchResult,
-    Status,
-)
-from memsheaf.stack.fanout import reason_of
+from memsheaf.sessionsearch import Item, NewItem
+from memsheaf.stack import MemoryStack, MemsheafError, NotFound, Outcome, Scope, ScopeError
 from memsheaf.usermodel.owners import owner_of
 
+from .context import MemoryContext, context, failed, profile_of
 from .continuing import needed, new_items
-from .inject import Injection, inject, inject_system
+from .inject import Injection, inject, inject_system, inject_system_value
 from .ledger import BlockLedger
 from .policy import Policy, TurnOrigin
-from .recording import items_of, tool_calls
+from .recording import items_of, plain_messages, tool_calls
 from .reflector import Reflector
 from .scrub import strip_messages
 from .tools import MemoryTools
@@ -36,40 +27,21 @@ if TYPE_CHECKING:
     from memsheaf.sessionsearch import SessionSearch
     from memsheaf.usermodel import UserModel
 
-__all__ = ["AgentMemory", "MemoryContext", "Recorded"]
+__all__ = ["AgentMemory", "Recorded"]
 
 _TYPES = ("message", "tool_call", "tool_result")
+_CLOSING = 10.0  # seconds that closing waits for reflections
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryContext:
-    """What all parts of the memory know about a text, each part by its name.
+class _OwnLedger(BlockLedger):
+    """A ledger that an agent's memory made for itself, and closes."""
 
-    Attributes:
-        facts: Memories of the stack.
-        sessions: Items of past conversations; None without session search.
-        profile: What is known of the user; None where nothing is, or without a user model.
-        outcomes: What failed, and what each provider did.
-    """
 
-    facts: SearchResult
-    sessions: SessionResult[SessionHit] | None = None
-    profile: str | None = None
-    outcomes: tuple[Outcome, ...] = ()
+class _AnyId:
+    """Takes every block for an issued one, where the ledger cannot tell."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The parts as JSON, for a tool's answer or a prompt."""
-        return {
-            "facts": [
-                {"id": hit.id, "kind": hit.record.kind.value, "text": hit.record.content}
-                for hit in self.facts
-            ],
-            "sessions": [
-                {"id": hit.id, "title": hit.title, "role": hit.item.role, "text": hit.snippet}
-                for hit in self.sessions or ()
-            ],
-            "profile": self.profile or "",
-        }
+    def __contains__(self, block_id: object) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +74,8 @@ class AgentMemory:
         user_model: Learns from what the user says, and is injected with the memories.
         reflector: Keeps the stack up to date after runs.
         policy: What a run may do, by who started it.
-        ledger: Remembers the blocks that were sent; one in memory where not given.
+        ledger: Remembers the blocks that were sent; one in memory where not given. One for all
+            agents that send each other's messages.
         injection: Options of `inject`, for instance ``{"limit": 8, "strategy": "first_only"}``.
 
     >>> from memsheaf.agent import AgentMemory
@@ -122,7 +95,7 @@ class AgentMemory:
     user_model: UserModel | None = None
     reflector: Reflector | None = None
     policy: Policy = field(default_factory=Policy)
-    ledger: BlockLedger = field(default_factory=BlockLedger)
+    ledger: BlockLedger = field(default_factory=_OwnLedger)
     injection: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,6 +132,7 @@ class AgentMemory:
         *,
         conversation: str | None = None,
         origin: TurnOrigin | str = TurnOrigin.PRIMARY,
+        static: bool = True,
     ) -> Injection:
         """Put what memory knows into a request.
 
@@ -169,22 +143,50 @@ class AgentMemory:
             messages: OpenAI-style or Anthropic-style messages; never changed.
             conversation: Its id; needed to put blocks back.
             origin: Who started the run; with access `off` the messages stay as they are.
+            static: Whether the static text goes in as a system message. For an Anthropic-style
+                request it goes into the separate value, see `system_value`.
 
         Returns:
             The messages to send, and what was done.
         """
         if not self.policy.access(origin).reads:
             return Injection(list(messages), reason="refused")
-        with_static = inject_system(messages, self.stack, scope=self.scope)
-        return inject(
-            with_static,
+        if static:
+            messages = inject_system(messages, self.stack, scope=self.scope)
+        troubles: list[Outcome] = []
+
+        def profile(words: str) -> list[tuple[str, str]]:
+            assert self.scope is not None
+            block, trouble = profile_of(self.user_model, self.scope, words)
+            troubles.extend(trouble)
+            return [("user_model", block)] if block else []
+
+        made = inject(
+            messages,
             self.stack,
             scope=self.scope,
             ledger=self.ledger,
             conversation=conversation,
-            contexts=self._profile,
+            contexts=profile,
             **self.injection,
         )
+        return replace(made, outcomes=(*made.outcomes, *troubles)) if troubles else made
+
+    def system_value(
+        self,
+        system: str | Sequence[Any] | None = None,
+        *,
+        origin: TurnOrigin | str = TurnOrigin.PRIMARY,
+    ) -> str | list[Any]:
+        """The separate `system` value of an Anthropic-style request, with the static text.
+
+        Args:
+            system: A text, a list of text blocks, or None; never changed.
+            origin: Who started the run.
+        """
+        if not self.policy.access(origin).reads:
+            return system or "" if system is None or isinstance(system, str) else list(system)
+        return inject_system_value(system, self.stack, scope=self.scope)
 
     def after_response(
         self,
@@ -207,12 +209,24 @@ class AgentMemory:
         """
         if not self.policy.access(origin).writes:
             return Recorded()
-        own = strip_messages(messages, self.ledger)
+        own, trouble = self.own_words(messages)
         items = items_of(own, origin=origin)
-        if self.sessions is None:
-            return self.learn(own, items, Recorded(), origin=origin)
         recorded = self.record_new(items, conversation, origin=origin, title=title)
-        return self.learn(own, items, recorded, origin=origin) if recorded.items else recorded
+        recorded = replace(recorded, outcomes=trouble + recorded.outcomes)
+        if self.sessions is not None and not recorded.items and not recorded.outcomes:
+            return recorded  # a retry teaches nothing
+        return self.learn(own, items, recorded, conversation=conversation, origin=origin)
+
+    def own_words(self, messages: Sequence[Any]) -> tuple[list[Any], tuple[Outcome, ...]]:
+        """Messages as mappings, without blocks of memory, and what failed.
+
+        Where the ledger cannot tell which blocks were issued, whatever looks like one goes.
+        """
+        plain = plain_messages(messages)
+        try:
+            return strip_messages(plain, self.ledger), ()
+        except MemsheafError as error:
+            return strip_messages(plain, _AnyId()), (failed("ledger", error),)
 
     def record(
         self, items: Sequence[NewItem], conversation: str, *, title: str | None = None
@@ -224,7 +238,7 @@ class AgentMemory:
         try:
             added = self.sessions.log.append(conversation, items, self.scope, title=title)
         except MemsheafError as error:
-            return Recorded(outcomes=(self.failed("sessions", error),))
+            return Recorded(outcomes=(failed("sessions", error),))
         return Recorded(added)
 
     def record_new(
@@ -250,7 +264,7 @@ class AgentMemory:
             except NotFound:
                 last = None
             except MemsheafError as error:
-                return Recorded(outcomes=(self.failed("sessions", error),))
+                return Recorded(outcomes=(failed("sessions", error),))
             next_seq = 0 if last is None else last + 1
             complete = len(newest) < limit
             fresh = new_items(items, newest[::-1], next_seq, complete=complete)
@@ -262,6 +276,7 @@ class AgentMemory:
         items: Sequence[NewItem | Item],
         recorded: Recorded,
         *,
+        conversation: str,
         origin: TurnOrigin | str,
     ) -> Recorded:
         """Hand a turn to reflection and to the user model, which work in the background.
@@ -272,6 +287,7 @@ class AgentMemory:
             messages: The conversation, without blocks of memory.
             items: Its items, or those of the turn.
             recorded: What of them is new in the log.
+            conversation: Its id.
             origin: Who started the run.
         """
         assert self.scope is not None
@@ -280,9 +296,13 @@ class AgentMemory:
         reflecting = learning = False
         outcomes = recorded.outcomes
         if self.reflector is not None:
-            calls, failed = tool_calls(items)
+            calls, broken = tool_calls(items)
             reflecting = self.reflector.after_run(
-                messages, self.scope, tool_calls=calls, failed=failed
+                messages,
+                self.scope,
+                conversation=conversation,
+                tool_calls=calls,
+                failed=broken,
             )
         owner = owner_of(self.scope)
         if self.user_model is not None and owner is not None and recorded.items:
@@ -290,21 +310,27 @@ class AgentMemory:
                 taken = self.user_model.observe(recorded.items, user_id=owner)
                 learning = bool(taken.accepted)
             except MemsheafError as error:
-                outcomes = (*outcomes, self.failed("user_model", error))
+                outcomes = (*outcomes, failed("user_model", error))
         return Recorded(recorded.items, reflecting, learning, outcomes)
 
-    def context(self, text: str, *, limit: int = 5) -> MemoryContext:
-        """What memories, past conversations and the profile say about a text, each apart."""
-        assert self.scope is not None
-        facts = self.stack.search(text, self.scope, limit)
-        sessions, outcomes = None, facts.outcomes
-        if self.sessions is not None:
-            try:
-                sessions = self.sessions.search(text, limit, scope=self.scope)
-            except MemsheafError as error:
-                outcomes = (*outcomes, self.failed("sessions", error))
-        profiles = self._profile(text)
-        return MemoryContext(facts, sessions, profiles[0][1] if profiles else None, outcomes)
+    def context(self, text: str, scope: Scope | None = None, *, limit: int = 5) -> MemoryContext:
+        """What memories, past conversations and the profile say about a text; see `context`.
+
+        Args:
+            text: The question, in words.
+            scope: Whose; this memory's where not given.
+            limit: Memories, and items of conversations, at the most.
+        """
+        asked = self.scope if scope is None else scope
+        assert asked is not None
+        return context(
+            text,
+            asked,
+            stack=self.stack,
+            sessions=self.sessions,
+            user_model=self.user_model,
+            limit=limit,
+        )
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait for the work in the background; False where that took longer."""
@@ -314,10 +340,14 @@ class AgentMemory:
         return done
 
     def close(self) -> None:
-        """End the reflector and the ledger; stack, sessions and user model are the host's."""
+        """Let reflections end, and close the ledger unless it was given.
+
+        Stack, sessions, user model and reflector are closed by whoever made them.
+        """
         if self.reflector is not None:
-            self.reflector.close()
-        self.ledger.close()
+            self.reflector.flush(_CLOSING)
+        if isinstance(self.ledger, _OwnLedger):
+            self.ledger.close()
 
     async def abefore_request(self, messages: Sequence[Any], **options: Any) -> Injection:
         """See `before_request`; runs off the caller's loop."""
@@ -327,18 +357,8 @@ class AgentMemory:
         """See `after_response`; runs off the caller's loop."""
         return await asyncio.to_thread(self.after_response, messages, **options)
 
-    async def acontext(self, text: str, *, limit: int = 5) -> MemoryContext:
+    async def acontext(
+        self, text: str, scope: Scope | None = None, *, limit: int = 5
+    ) -> MemoryContext:
         """See `context`; runs off the caller's loop."""
-        return await asyncio.to_thread(self.context, text, limit=limit)
-
-    def _profile(self, text: str) -> list[tuple[str, str]]:
-        """The user model's block, as inject takes it."""
-        if self.user_model is None or self.scope is None:
-            return []
-        block = self.user_model.build_user_context(owner_of(self.scope), text)
-        return [("user_model", block)] if block else []
-
-    @staticmethod
-    def failed(part: str, error: Exception) -> Outcome:
-        """The outcome of a part that failed beside a turn."""
-        return Outcome(part, "event", Status.FAILED, reason_of(error), error=error)
+        return await asyncio.to_thread(self.context, text, scope, limit=limit)

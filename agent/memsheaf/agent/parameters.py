@@ -109,13 +109,9 @@ def decode(arguments: object) -> dict[str, Any]:
     Raises:
         BadArguments: They are no JSON object, or too large or too deep.
     """
-    if isinstance(arguments, str | bytes):
-        if len(arguments) > _MAX_CHARACTERS:
-            raise BadArguments(f"the arguments are longer than {_MAX_CHARACTERS} characters")
-        try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError):
-            raise BadArguments("the arguments are not JSON; send one JSON object") from None
+    for _ in range(2):  # some models encode the JSON text as JSON once more
+        if isinstance(arguments, str | bytes):
+            arguments = _decoded(arguments)
     if arguments is None:
         return {}
     if not isinstance(arguments, Mapping):
@@ -123,6 +119,15 @@ def decode(arguments: object) -> dict[str, Any]:
     if sum(1 for _ in _keys(arguments, 1)) > _MAX_KEYS:
         raise BadArguments(f"the arguments hold more than {_MAX_KEYS} values")
     return {str(name): value for name, value in arguments.items()}
+
+
+def _decoded(text: str | bytes) -> object:
+    if len(text) > _MAX_CHARACTERS:
+        raise BadArguments(f"the arguments are longer than {_MAX_CHARACTERS} characters")
+    try:
+        return json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        raise BadArguments("the arguments are not JSON; send one JSON object") from None
 
 
 def _keys(value: object, depth: int) -> Iterator[object]:

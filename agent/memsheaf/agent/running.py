@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, closing
 from typing import Any
 
 from memsheaf.models import ChatModel, ChatReply, Done, ModelError, TextDelta
@@ -71,7 +73,10 @@ def stream_turn(
     conversation: str,
     options: TurnOptions | None = None,
 ) -> Generator[TurnEvent, None, None]:
-    """Run a turn event by event; the last is `TurnDone`. See `run_turn`."""
+    """Run a turn event by event; the last is `TurnDone`. See `run_turn`.
+
+    Closed before its end, it keeps what was said so far.
+    """
     chosen = options or TurnOptions()
     return _events(Turn(prompt, memory, conversation, chosen), model, chosen, stream=True)
 
@@ -109,91 +114,108 @@ def astream_turn(
 def _events(
     turn: Turn, model: ChatModel, options: TurnOptions, *, stream: bool
 ) -> Generator[TurnEvent, None, None]:
-    steps = turn.steps()
+    steps = _Steps(turn)
     answer: Any = None
-    while True:
-        try:
-            need = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
-        except StopIteration as end:
-            yield TurnDone(end.value)
-            return
-        if isinstance(need, RunTools):
-            yield from need.calls
-            answer = run_tools(
-                need.calls, turn.find, timeout=options.tool_timeout, cancel=options.cancel
-            )
-            yield ToolsDone(tuple(answer))
-            continue
-        try:
-            if stream:
-                answer = yield from _streamed(turn, model, need, options)
-            else:
-                answer = model.complete(need.messages, **_options(need, options))
-        except ModelError as error:
-            answer = error
+    try:
+        while not isinstance(need := steps.go_on(answer), TurnResult):
+            if isinstance(need, RunTools):
+                yield from need.calls
+                answer = run_tools(
+                    need.calls, turn.find, timeout=options.tool_timeout, cancel=options.cancel
+                )
+                yield ToolsDone(tuple(answer))
+                continue
+            try:
+                if stream:
+                    answer = yield from _streamed(turn, model, need, options)
+                else:
+                    answer = model.complete(need.messages, **_options(need, options))
+            except Exception as error:
+                answer = error
+        yield TurnDone(need)
+    finally:
+        steps.close()
 
 
 def _streamed(
     turn: Turn, model: ChatModel, need: AskModel, options: TurnOptions
 ) -> Generator[TurnEvent, None, ChatReply]:
     scrubber = Scrubber(turn.issued)
-    for event in model.stream(need.messages, **_options(need, options)):
-        if isinstance(event, TextDelta):
-            if text := scrubber.feed(event.text):
+    with closing(model.stream(need.messages, **_options(need, options))) as events:
+        for event in events:
+            if isinstance(event, TextDelta | Done) and (text := _shown(turn, scrubber, event)):
                 yield TextDelta(text)
-        elif isinstance(event, Done):
-            if text := scrubber.flush():
-                yield TextDelta(text)
-            return event.reply
+            if isinstance(event, Done):
+                return event.reply
     raise ModelError("the stream ended without its reply", model=model.name)
 
 
 async def _aevents(
     turn: Turn, model: ChatModel, options: TurnOptions, *, stream: bool
 ) -> AsyncGenerator[TurnEvent, None]:
-    steps = turn.steps()
+    steps = _Steps(turn)
     answer: Any = None
-    while True:
-        need = await asyncio.to_thread(_advance, steps, answer)
-        if isinstance(need, TurnResult):
-            yield TurnDone(need)
-            return
-        if isinstance(need, RunTools):
-            for call in need.calls:
-                yield call
-            answer = await arun_tools(
-                need.calls, turn.find, timeout=options.tool_timeout, cancel=options.cancel
-            )
-            yield ToolsDone(tuple(answer))
-            continue
-        try:
-            if not stream:
-                answer = await model.acomplete(need.messages, **_options(need, options))
-                continue
-            scrubber = Scrubber(turn.issued)
-            answer = ModelError("the stream ended without its reply", model=model.name)
-            async for event in model.astream(need.messages, **_options(need, options)):
-                if isinstance(event, TextDelta):
-                    if text := scrubber.feed(event.text):
-                        yield TextDelta(text)
-                elif isinstance(event, Done):
-                    if text := scrubber.flush():
-                        yield TextDelta(text)
-                    answer = event.reply
-        except ModelError as error:
-            answer = error
-
-
-def _advance(steps: Any, answer: Any) -> AskModel | RunTools | TurnResult:
-    """The next need, or the result: StopIteration cannot leave a thread."""
     try:
-        need: AskModel | RunTools = (
-            steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
-        )
-    except StopIteration as end:
-        result: TurnResult = end.value
-        return result
-    return need
+        while not isinstance(need := await asyncio.to_thread(steps.go_on, answer), TurnResult):
+            if isinstance(need, RunTools):
+                for call in need.calls:
+                    yield call
+                answer = await arun_tools(
+                    need.calls, turn.find, timeout=options.tool_timeout, cancel=options.cancel
+                )
+                yield ToolsDone(tuple(answer))
+                continue
+            try:
+                if not stream:
+                    answer = await model.acomplete(need.messages, **_options(need, options))
+                    continue
+                scrubber = Scrubber(turn.issued)
+                answer = ModelError("the stream ended without its reply", model=model.name)
+                told = model.astream(need.messages, **_options(need, options))
+                async with aclosing(told) as events:
+                    async for event in events:
+                        if isinstance(event, TextDelta | Done) and (
+                            text := _shown(turn, scrubber, event)
+                        ):
+                            yield TextDelta(text)
+                        if isinstance(event, Done):
+                            answer = event.reply
+            except Exception as error:
+                answer = error
+        yield TurnDone(need)
+    finally:
+        await asyncio.to_thread(steps.close)
+
+
+def _shown(turn: Turn, scrubber: Scrubber, event: TextDelta | Done) -> str:
+    """What of an event is shown: its text without echoed blocks."""
+    text = scrubber.feed(event.text) if isinstance(event, TextDelta) else scrubber.flush()
+    turn.hear(text)
+    return text
+
+
+class _Steps:
+    """A turn's steps, which one thread at a time may take."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._steps = turn.steps()
+        self._lock = threading.Lock()
+
+    def go_on(self, answer: Any) -> AskModel | RunTools | TurnResult:
+        """Give the answer to the last need; returns the next one, or the result."""
+        with self._lock:
+            try:
+                if isinstance(answer, Exception):
+                    return self._steps.throw(answer)
+                return self._steps.send(answer)
+            except StopIteration as end:
+                result: TurnResult = end.value
+                return result
+
+    def close(self) -> None:
+        """End the turn where it is; what was said so far is kept."""
+        with self._lock:
+            self._steps.close()
 
 
 def _options(need: AskModel, options: TurnOptions) -> dict[str, Any]:
