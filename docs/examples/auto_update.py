@@ -28,8 +28,11 @@ def main() -> None:
     """Reflect on a conversation, look at it, and take it back."""
     with MemoryStack([LocalStore()], scope=Scope(user_id="mira")) as stack:
         stack.store("Mira lives in Berlin")
-        reflector = Reflector(stack, example_model(reflect), settings=ReflectionSettings(every=1))
-        with AgentMemory(stack=stack, reflector=reflector) as memory:
+        model, settings = example_model(reflect), ReflectionSettings(every=1)
+        with (
+            Reflector(stack, model, settings=settings) as reflector,
+            AgentMemory(stack=stack, reflector=reflector) as memory,
+        ):
             memory.after_response(
                 [
                     {"role": "user", "content": "I moved to Lisbon, and Otto, my cello, too."},
