@@ -381,6 +381,12 @@ def test_langchain_constructs_nothing(read: Reader) -> None:
 def test_the_roles_of_openai_are_not_langchain(read: Reader) -> None:
     assert read(LANGCHAIN, TALK).sure == 0
     assert read(LANGCHAIN, {"messages": TALK}).sure == 0
+    for text in (
+        f'"""A test."""\n\nTALK = {json.dumps(TALK)}\n',
+        f"# Notes\n\n```json\n{json.dumps(TALK)}\n```\n",
+        f"[tool]\nx = {json.dumps(TALK)}\n",
+    ):
+        assert [read(importer, text).sure for importer in (OPENAI, LANGCHAIN)] == [0, 0]
     claude = {"type": "user", "uuid": "u", "message": {"role": "user", "content": "x"}}
     for importer in (OPENAI, LANGCHAIN):
         assert read(importer, lines(claude, claude)).sure == 0

@@ -18,6 +18,7 @@ __all__ = ["AiderImporter"]
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _MODEL = re.compile(r"^(?:Main model|Models?): (\S+)", re.MULTILINE)
 _LOOKED_AT = 400  # lines of the head
+_NAME = ".aider.chat.history.md"
 
 
 class AiderImporter:
@@ -28,12 +29,16 @@ class AiderImporter:
 
     def detect(self, source: Source) -> float:
         """The line that opens a session, or prompts and output where a file begins in one."""
-        lines = source.head_text.split("\n")[:_LOOKED_AT]
-        if any(map(_START.fullmatch, lines)):
+        lines = [line for line in source.head_text.split("\n")[:_LOOKED_AT] if line.strip()]
+        if not lines:
+            return 0.0
+        if _START.fullmatch(lines[0]):
             return 0.95
+        starts = sum(_START.fullmatch(line) is not None for line in lines)
         prompts = sum(line.startswith("#### ") for line in lines)
         output = sum(line.startswith("> ") for line in lines)
-        return 0.6 if prompts > 1 and output > 1 else 0.0
+        within = lines[0].startswith(("#### ", "> ")) or source.path.name == _NAME
+        return 0.7 if within and (starts or (prompts > 1 and output > 1)) else 0.0
 
     def read(self, source: Source, options: ImportOptions) -> Iterator[Event]:
         """Each session in turn; the part of one with which the file begins is one too."""

@@ -17,11 +17,12 @@ __all__ = ["exported", "first_keys", "objects", "parts_of", "surest"]
 _SURE_ENOUGH = 0.5
 _SHRINKS = 6  # how much smaller chats are in an archive, for the progress
 _WRAPPERS = ("conversations",)
+_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{\]])')
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}:]', re.DOTALL)
 
 
 def first_keys(text: str, wrappers: Collection[str] = _WRAPPERS) -> set[str]:
-    """The members of the first object of a JSON text, as far as it goes.
+    """The members of the first object of a JSON text, as far as it goes; none of other texts.
 
     Args:
         text: The head of a document.
@@ -33,6 +34,8 @@ def first_keys(text: str, wrappers: Collection[str] = _WRAPPERS) -> set[str]:
     ['role']
     """
     keys: set[str] = set()
+    if _JSON.match(text) is None:
+        return keys
     depth = inside = armed = 0
     last = key = None  # the string just read, and the member whose value is due
     for token in _TOKEN.findall(text):

@@ -37,6 +37,10 @@ _BOLD = re.compile(
     r"[ \t]*(?P<words>.*)",
     re.IGNORECASE,
 )
+_HINT = re.compile(
+    rf"^(?:#{{1,6}}[ \t]|\*\*|__).{{0,20}}?(?<![a-z])(?:{'|'.join(_USER)})(?![a-z])",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LONGEST_MARK = 2000  # characters of a line that may be one
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _TITLE = re.compile(r"#[ \t]+(?P<title>\S.*)")
@@ -71,7 +75,7 @@ class MarkdownImporter:
     def detect(self, source: Source) -> float:
         """A turn of each side, under marks of one kind."""
         text = source.head_text
-        if text.lstrip()[:1] in ("{", "[") or "\0" in text:
+        if text.lstrip()[:1] in ("{", "[") or "\0" in text or not _HINT.search(text):
             return 0.0
         return 0.7 if _style(text.split("\n")) is not None else 0.0
 

@@ -30,6 +30,8 @@ class OpenAiChatImporter:
         keys = first_keys(source.head_text, _LISTS)
         if "role" in keys and keys & {"content", "tool_calls", "function_call"}:
             return 0.6 if keys & {"timestamp", "uuid", "type"} else 0.7
+        if not source.head_text.lstrip().startswith("{"):
+            return 0.0
         records = source.first_records[:5]  # the first line may be a bad one
         return 0.55 if any(map(self._known, records)) else 0.0
 
