@@ -287,6 +287,17 @@ def test_sessions_lie_beside_the_memories(run: Run, transcripts: Path, tmp_path:
     assert run("search", "tide", "--user", "otto", "--namespace", "pump").code == 0
 
 
+def test_a_variable_names_another_folder(
+    run: Run, transcripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMSHEAF_SESSIONS", "~/kept")
+    made = run("import", transcripts, "--json").json
+    assert made["folder"] == str(tmp_path / "person" / "kept")
+    assert run("search", "tide").code == 0
+    monkeypatch.delenv("MEMSHEAF_SESSIONS")
+    assert run("search", "tide").code == 1
+
+
 def test_a_link_out_of_the_workspace_is_refused(
     run: Run, transcripts: Path, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "opened_sessions", "place", "prepare"]
 
+VARIABLE = "MEMSHEAF_SESSIONS"
 _FOLDER = "sessions"
 _LOG = "sessions.db"
 _SETTINGS = ("MEMSHEAF_STACK_", "MEMSHEAF_SCOPE_", "MEMSHEAF_DISABLED")
@@ -66,7 +67,7 @@ def opened_sessions(*, make: bool = False, **owner: str | bool | None) -> Iterat
 
 
 def place(*, everyone: bool | str | None = False, **given: str | bool | None) -> Place:
-    """Where sessions lie: beside the memories, in a folder of their own.
+    """Where sessions lie: in a folder beside the memories, or where the variable says.
 
     The whole configuration is read only where there is one, because reading it takes longer
     than a search.
@@ -74,7 +75,8 @@ def place(*, everyone: bool | str | None = False, **given: str | bool | None) ->
     fields = {name: None if value is None else str(value) for name, value in given.items()}
     data, configured = _unconfigured() or _configured()
     scope = scope_of(configured, everyone=bool(everyone), **fields)
-    return Place(data / _FOLDER, scope)
+    own = os.environ.get(VARIABLE)
+    return Place(Path(own).expanduser().absolute() if own else data / _FOLDER, scope)
 
 
 def _unconfigured() -> tuple[Path, None] | None:

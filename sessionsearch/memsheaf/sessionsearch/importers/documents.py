@@ -56,7 +56,7 @@ def first_keys(text: str, wrappers: Collection[str] = _WRAPPERS) -> set[str]:
             if depth < inside:
                 break
         last = token[1:-1] if token[0] == '"' else None
-        if token not in ":":
+        if token != ":":
             key = None
     return keys
 

@@ -108,11 +108,6 @@ def read_lists(source: Source, shape: Shape, options: ImportOptions) -> Iterator
             if found is None:
                 yield Problem(part.line, "neither a message nor a list of messages")
             else:
-                about = {
-                    **mapping_of(about.get("request")),
-                    **mapping_of(about.get("body")),
-                    **about,
-                }
                 yield from lists.take(part.line, found, about)
     if not own.begun:  # the only object holds its list deeper, or is a message
         members = own.members
