@@ -22,6 +22,9 @@ SHARE = 16
 """... if at least one in so many documents holds the term."""
 
 
+_NONE = np.zeros(0, np.int32)
+
+
 class Source:
     """The documents of a part that were there when the search began.
 
@@ -75,35 +78,45 @@ class Source:
             lists = self.part.lists(self._size, terms)
             self.docs, self.codes, self.at, self.bounds = lists
 
-    def _copy(self, at: Ints, sizes: Sequence[int]) -> None:
-        """Keep the postings at these places, lists of these sizes."""
-        self.docs, self.codes = self.docs.take(at), self.codes.take(at)
-        self.at = at if self.at is None else self.at[at]
-        ends = np.cumsum(sizes).tolist()
-        self.bounds = [(e - size, e) for size, e in zip(sizes, ends, strict=True)]
-
     def restrict(self, where: Partition) -> None:
-        """Keep only the documents of the selected partitions that live."""
-        keep: Mask | None
+        """Keep only the documents of the selected partitions."""
         if isinstance(self.part, Head):
-            keep = self.part.mask(where, self.count)
-        else:
-            chosen = self.part.select(where)
-            if isinstance(chosen, slice):
-                self.lo, self.span, keep = chosen.start, chosen.stop - chosen.start, None
-                ends = np.array([chosen.start, chosen.stop], np.int32)
-                for i, (b, e) in enumerate(self.bounds):
-                    lo, hi = self.docs[b:e].searchsorted(ends).tolist()
-                    self.bounds[i] = b + lo, b + hi
-            else:
-                keep = chosen
-        if self._died is not None:
-            living = self._died[self.lo : self.lo + self.span] > self._version
-            if not living.all():
-                keep = living if keep is None else keep & living
-        if keep is not None:
+            self._restrict_to(self.part.mask(where, self.count))
+            return
+        chosen = self.part.select(where)
+        if not isinstance(chosen, slice):
+            self._restrict_to(chosen)
+            return
+        self.lo, self.span = chosen.start, chosen.stop - chosen.start
+        if self.span < self.count:
+            ends, docs = np.array([chosen.start, chosen.stop], np.int32), self.docs
+            lists = [(b, docs[b:e].searchsorted(ends).tolist()) for b, e in self.bounds]
+            self.bounds = [(b + lo, b + hi) for b, (lo, hi) in lists]
+
+    def _restrict_to(self, keep: Mask) -> None:
+        if not keep.any():
+            self.span, self.bounds = 0, [(0, 0)] * len(self.bounds)
+        elif not keep.all():
             self.filter(keep)
             self._keep = keep
+
+    def statistics(self) -> tuple[int, float, list[int]]:
+        """Return the number of live documents that are searched, their length, and df per term."""
+        df = [e - b for b, e in self.bounds]
+        lengths = self.lengths[self.lo : self.lo + self.span]
+        count, total = self.span, float(lengths.sum())
+        if self._keep is not None:
+            count, total = int(np.count_nonzero(self._keep)), float(lengths[self._keep].sum())
+        if self._died is not None and self.span:
+            gone = self._died[self.lo : self.lo + self.span] <= self._version
+            if self._keep is not None:
+                gone &= self._keep
+            dead = gone.nonzero()[0]
+            if len(dead):
+                count, total = count - len(dead), total - float(lengths[dead].sum())
+                held = self.frequencies(dead + self.lo) > 0
+                df = [n - k for n, k in zip(df, held.sum(axis=1).tolist(), strict=True)]
+        return count, total, df
 
     def keep(self, docs: Ints) -> None:
         """Drop the postings of all other documents."""
@@ -113,12 +126,15 @@ class Source:
 
     def filter(self, keep: Mask) -> None:
         """Drop the postings of documents outside the mask, which begins at `lo`."""
-        kept = [b + keep[self.docs[b:e] - self.lo].nonzero()[0] for b, e in self.bounds]
-        self._copy(np.concatenate([*kept, np.zeros(0, np.int64)]), list(map(len, kept)))
-
-    def sizes(self) -> list[int]:
-        """Return the number of postings per term."""
-        return [e - b for b, e in self.bounds]
+        docs = np.concatenate([_NONE, *(self.docs[b:e] for b, e in self.bounds)])
+        kept = keep.take(docs - np.int32(self.lo)).nonzero()[0]
+        begins, ends = np.array(self.bounds, np.int64).reshape(-1, 2).T
+        stops = (ends - begins).cumsum()
+        at = kept + (ends - stops).take(stops.searchsorted(kept, "right"))
+        self.docs, self.codes = self.docs.take(at), self.codes.take(at)
+        self.at = at if self.at is None else self.at.take(at)
+        edges = [0, *kept.searchsorted(stops).tolist()]
+        self.bounds = list(pairwise(edges))
 
     def matching(self) -> Ints:
         """Return the distinct documents of all lists."""

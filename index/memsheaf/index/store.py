@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -273,10 +274,10 @@ class Store:
         for source in sources:
             source.gather(terms)
         if any(where):
+            count, total, df = 0, 0.0, [0] * len(terms)
             for source in sources:
                 source.restrict(where)
-            kept = [source.kept() for source in sources]
-            count = sum(map(len, kept))
-            total = float(sum(s.lengths[k].sum() for s, k in zip(sources, kept, strict=True)))
-            df = [sum(sizes) for sizes in zip(*(s.sizes() for s in sources), strict=True)]
+                own_count, own_total, own_df = source.statistics()
+                count, total = count + own_count, total + own_total
+                df = list(map(add, df, own_df))
         return sources, count, total, df
