@@ -52,7 +52,7 @@ def test_equals_a_build_of_the_living(seed: int, weights: dict[str, float]) -> N
     vocabulary = Vocabulary(lambda token: (token,))
 
     def made(some: list[Document], numbers: list[int]) -> Segment:
-        batch = analyze(some, vocabulary, str.split, weights, 4)
+        batch = analyze(some, lambda texts: vocabulary.number(map(str.split, texts)), weights, 4)
         return build(batch, np.array(numbers, np.int64))
 
     first, sources, living, numbers = seed, [], [], []

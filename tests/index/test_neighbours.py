@@ -35,7 +35,7 @@ def naive(word: str, terms: list[str]) -> list[tuple[int, float]]:
 
 def vocabulary(terms: list[str]) -> Vocabulary:
     made = Vocabulary(lambda token: (token,))
-    made.number(terms)
+    made.number([terms])
     return made
 
 
@@ -56,7 +56,7 @@ def test_similar_and_starting_equal_the_naive(
     held, near = vocabulary(terms[: len(terms) // 2]), Neighbours()
     near.update(held)
     for size in (len(terms) // 2, len(terms)):
-        held.number(terms[:size])
+        held.number([terms[:size]])
         near.update(held)
         assert sorted(near.similar(word)) == naive(word, terms[:size])
         begun = [

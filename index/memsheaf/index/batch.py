@@ -1,22 +1,20 @@
 """Documents on their way into the index: cut, numbered, and laid out in flat arrays."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from .documents import Document, Partition, fill
-from .vocabulary import BREAK, Vocabulary
+from .vocabulary import BREAK
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_BLOCK = 250
-"""Documents whose tokens are looked up at once, while they are in the processor's cache."""
-_BREAK = (None,)
+_BLOCK = 2_000
+"""Texts whose words are looked up at once, while they are in the processor's cache."""
 
 
 @dataclass(slots=True)
@@ -49,12 +47,17 @@ class Batch:
 
 def analyze(
     documents: Sequence[Document],
-    vocabulary: Vocabulary,
-    tokenize: Callable[[str], list[str]],
+    number: Callable[[Sequence[str]], npt.NDArray[np.int32]],
     field_weights: Mapping[str, float],
     partition_fields: int,
 ) -> Batch:
     """Return documents, one at least, as a batch; the last of an id wins, at its own place.
+
+    Args:
+        documents: what to index.
+        number: gives the term numbers of texts in order, with a break behind each.
+        field_weights: weight by field name; 1 for all others.
+        partition_fields: number of names in a partition.
 
     Raises:
         ValueError: a weight or a partition is none.
@@ -62,19 +65,15 @@ def analyze(
     last = {document.id: n for n, document in enumerate(documents)}
     if len(last) < len(documents):
         documents = [documents[n] for n in sorted(last.values())]
-    distinct: dict[Partition, int] = {}
-    groups = [distinct.setdefault(d.partition, len(distinct)) for d in documents]
     for document in documents:
         if not 0 < document.weight < math.inf:
             raise ValueError(f"weight of {document.id!r} must be above 0")
+    distinct: dict[Partition, int] = {}
+    groups = [distinct.setdefault(d.partition, len(distinct)) for d in documents]
     partitions = [fill(partition, partition_fields) for partition in distinct]
-    counts: list[int] = []
-    names: list[str] = []
-    parts = [
-        vocabulary.number(chain.from_iterable(_cut(block, tokenize, counts, names)))
-        for block in _blocks(documents)
-    ]
-    codes = np.concatenate(parts)
+    names, texts, counts = _fields(documents)
+    blocks = range(0, len(texts), _BLOCK)
+    codes = np.concatenate([number(texts[start : start + _BLOCK]) for start in blocks])
     ends = (codes == BREAK).nonzero()[0]
     words = _lengths(ends)
     after: Ints = np.array(counts).cumsum()
@@ -98,35 +97,27 @@ def analyze(
     )
 
 
+def _fields(documents: Sequence[Document]) -> tuple[list[str], list[str], list[int]]:
+    """Return names and texts of all fields, and how many each document has, one at least."""
+    names: list[str] = []
+    texts: list[str] = []
+    counts: list[int] = []
+    for document in documents:
+        fields = document.fields
+        if isinstance(fields, str) or not fields:
+            names.append("")
+            texts.append(fields if isinstance(fields, str) else "")
+            counts.append(1)
+        else:
+            names += fields
+            texts += fields.values()
+            counts.append(len(fields))
+    return names, texts, counts
+
+
 def _lengths(ends: Ints) -> Ints:
     """Return how many entries lie before each end, after the one before it."""
     lengths = ends.copy()
     lengths[1:] -= ends[:-1]
     lengths[1:] -= 1
     return lengths
-
-
-def _blocks(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
-    for start in range(0, len(documents), _BLOCK):
-        yield documents[start : start + _BLOCK]
-
-
-def _cut(
-    block: Sequence[Document],
-    tokenize: Callable[[str], list[str]],
-    counts: list[int],
-    names: list[str],
-) -> Iterator[Sequence[str | None]]:
-    """Yield the raw tokens of each field and a break; note the fields and their number."""
-    for document in block:
-        fields = document.fields
-        if isinstance(fields, str):
-            fields = {"": fields}
-        for name, text in fields.items():
-            names.append(name)
-            yield tokenize(text)
-            yield _BREAK
-        if not fields:
-            names.append("")
-            yield _BREAK
-        counts.append(len(fields) or 1)

@@ -8,7 +8,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from .analysis import Analyzer, get_analyzer
+from .analysis import Analyzer, TextAnalyzer, get_analyzer
+from .ascii_words import AsciiWords
 from .batch import Batch, analyze
 from .documents import Document, IndexHit, Partition, fill
 from .filters import Allow, allowed
@@ -106,9 +107,11 @@ class BM25Index:
     def add_many(self, documents: Iterable[Document]) -> None:
         """Add or replace many documents; each chunk of some thousands becomes visible at once."""
         remaining = iter(documents)
-        merging = False
+        merging, words = False, None
         while chunk := list(islice(remaining, _CHUNK)):
-            batch = self._analyze(chunk)
+            if words is None and len(chunk) >= DOCUMENTS and type(self.analyzer) is TextAnalyzer:
+                words = AsciiWords(self._store.vocabulary, self.analyzer.tokenize)
+            batch = self._analyze(chunk, words)
             if len(batch) < DOCUMENTS and len(batch.tokens) < LIMIT:
                 with self._writing:
                     self._store.add(batch)
@@ -129,14 +132,10 @@ class BM25Index:
             with self._writing:
                 merging = self._store.step()
 
-    def _analyze(self, documents: Sequence[Document]) -> Batch:
-        return analyze(
-            documents,
-            self._store.vocabulary,
-            self.analyzer.tokenize,
-            self.field_weights,
-            self.partition_fields,
-        )
+    def _analyze(self, documents: Sequence[Document], words: AsciiWords | None = None) -> Batch:
+        vocabulary, tokenize = self._store.vocabulary, self.analyzer.tokenize
+        number = words.number if words else lambda texts: vocabulary.number(map(tokenize, texts))
+        return analyze(documents, number, self.field_weights, self.partition_fields)
 
     def remove(self, id: str) -> bool:
         """Remove a document; False if there was none."""

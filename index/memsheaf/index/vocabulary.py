@@ -1,8 +1,8 @@
 """The terms of an index by number."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ MEMO = 1 << 19
 """Raw tokens that are remembered."""
 BREAK = -1
 """Stands between the fields of a document."""
+_BREAKS = repeat((None,))
 
 
 class Vocabulary(dict[str | None, int]):
@@ -62,17 +63,18 @@ class Vocabulary(dict[str | None, int]):
             self._numbers[term] = number
         return number
 
-    def number(self, tokens: Iterable[str | None]) -> npt.NDArray[np.int32]:
-        """Return the term numbers of raw tokens in order, and a break for each None."""
-        codes = np.fromiter(map(self.__getitem__, tokens), np.int32)
-        if codes.min(initial=0) < BREAK:
-            codes = self._expanded(codes)
+    def number(self, texts: Iterable[Sequence[str]]) -> npt.NDArray[np.int32]:
+        """Return the term numbers of the texts' raw tokens in order, a break behind each text."""
+        tokens = chain.from_iterable(chain.from_iterable(zip(texts, _BREAKS, strict=False)))
+        codes = self.expanded(np.fromiter(map(self.__getitem__, tokens), np.int32))
         if len(self) > MEMO:
             self.clear()
         return codes
 
-    def _expanded(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def expanded(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Put the terms of tokens that have several, or none, in their places."""
+        if codes.min(initial=0) >= BREAK:
+            return codes
         places = np.flatnonzero(codes < BREAK)
         terms = [self._several[-2 - code] for code in codes[places].tolist()]
         sizes = np.ones(len(codes), np.int64)
