@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 LONG = 4_096
 """Postings from which a list may be used as a column ..."""
-SHARE = 16
+SHARE = 12
 """... if at least one in so many documents holds the term."""
 
 
