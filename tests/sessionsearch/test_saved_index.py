@@ -118,6 +118,17 @@ def test_what_is_damaged_blocks_no_append_is_told_and_rebuilt(
         assert len(found(sessions, "cello")) == MANY
 
 
+def test_a_flipped_byte_is_found_by_the_search_that_reads_it(folder: Path) -> None:
+    for path in saved(folder).rglob("*.segment"):
+        content = bytearray(path.read_bytes())
+        for at in range(len(content) // 2, len(content), 64):
+            content[at] ^= 0x55
+        path.write_bytes(content)
+    with open_sessions(folder) as sessions:
+        assert len(found(sessions, "cello")) == MANY
+        assert index_of(sessions).rebuilt
+
+
 def test_without_files_it_is_built_without_a_word(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

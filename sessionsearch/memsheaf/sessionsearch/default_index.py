@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,15 @@ _WORDS = "words"
 _FEW = 200  # unsaved changes that the next opening takes in from the log
 _OFTEN = 20_000  # unsaved changes after which it is saved, or a quarter of what is saved
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@contextmanager
+def _damage_told(what: str) -> Iterator[None]:
+    """Raise `IndexDamaged` where saved arrays are damaged or do not fit together."""
+    try:
+        yield
+    except (SnapshotError, IndexError, ValueError, KeyError) as error:
+        raise IndexDamaged(f"{type(error).__name__} in {what}") from error
 
 
 class DefaultIndex:
@@ -94,6 +105,10 @@ class DefaultIndex:
 
     def apply(self, changes: Changes) -> int:
         """Take in a part of the log's feed; doing it twice changes nothing."""
+        with _damage_told("taking in what the log has"):
+            return self._apply(changes)
+
+    def _apply(self, changes: Changes) -> int:
         first = self._catalog.rows.size
         documents: list[Document] = []
         for change in changes.changes:
@@ -114,9 +129,10 @@ class DefaultIndex:
                     documents.append(Document(key, text, (str(change.row),)))
         self._words.add_many(documents)
         self._catalog.measure(first, lengths_since(self._words, first))
+        if self.sequence and any(change.erased for change in changes.changes):
+            self._erased = True
         self.sequence = changes.sequence
         self._unsaved += len(documents) + sum(len(each.removed) for each in changes.changes)
-        self._erased = self._erased or any(change.erased for change in changes.changes)
         if not changes.more and self._erased:
             self._words.compact()
         if self._erased or self._unsaved > max(_OFTEN, self._saved // 4):
@@ -125,10 +141,8 @@ class DefaultIndex:
 
     def search(self, query: ItemQuery, limit: int) -> list[Candidate]:
         """The best items, best first."""
-        try:
+        with _damage_told("a search"):
             return self._search(query, limit)
-        except (IndexError, ValueError, KeyError) as error:  # arrays that do not fit together
-            raise IndexDamaged(f"{type(error).__name__} in a search") from error
 
     def _search(self, query: ItemQuery, limit: int) -> list[Candidate]:
         searched = self._catalog.searched(query.scope)
@@ -186,8 +200,8 @@ class DefaultIndex:
                 mark = self._log.mark(self.sequence)
                 if mark is not None and self._log.sequence() == self.sequence:
                     self._write(mark)
-        except OSError as error:
-            _log.warning("%s: the index is not saved: %s", self._log.path, error.strerror)
+        except (OSError, SnapshotError) as error:
+            _log.warning("%s: the index is not saved: %s", self._log.path, type(error).__name__)
 
     def _write(self, mark: str) -> None:
         folder, catalog = self._files.folder, self._catalog_file(self.sequence)

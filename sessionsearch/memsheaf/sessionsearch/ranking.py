@@ -17,7 +17,8 @@ class SessionRanking:
     A turn's own BM25 gains f times the score of the turn before it, .8 f of the turn after, and
     the squares of these at distance two; f = neighbours reach / (reach + mean words of a turn in
     the conversation). And it gains prior tau / (tau + words of the turn) times the largest score
-    times the session's BM25, scaled to [0, 1] over the sessions.
+    times the session's BM25, scaled to [0, 1] over the sessions. (The largest score is that of the
+    conversations that were still able to win; lengths above 128 words are rounded to 7 per cent.)
 
     Attributes:
         k1, b: Of BM25. None lets them follow the data: with g = m / (reach + m), m the mean words

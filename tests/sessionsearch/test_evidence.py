@@ -1,0 +1,151 @@
+"""The ranking against the formula written out, item by item."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsheaf.index import content_words, get_analyzer, terms
+from memsheaf.sessionsearch import ConversationLog, Item, NewItem, SessionRanking, SessionSearch
+from memsheaf.sessionsearch import evidence as engine
+from memsheaf.sessionsearch.ranking import PRESETS
+from memsheaf.stack import Scope
+
+MIRA, TOM = Scope(user_id="mira"), Scope(user_id="tom")
+WORDS = [f"word{n}" for n in range(40)]
+ENGLISH = get_analyzer("english")
+
+
+def oracle(talks: dict[str, list[Item]], query: str, ranking: SessionRanking) -> dict[str, float]:
+    """The score of every item that holds a word, as `SessionRanking` describes it."""
+    asked = terms(ENGLISH, content_words(query))
+    words = {item.id: terms(ENGLISH, item.text) for items in talks.values() for item in items}
+    words = {key: value for key, value in words.items() if value}
+    talks = {name: [i for i in items if i.id in words] for name, items in talks.items()}
+    size, mean = len(words), sum(map(len, words.values())) / len(words)
+    k1, b = ranking.saturation(mean)
+    own = dict.fromkeys(words, 0.0)
+    session = dict.fromkeys(talks, 0.0)
+    lengths = {name: sum(len(words[i.id]) for i in items) for name, items in talks.items()}
+    longest = sum(lengths.values()) / len(talks)
+    for word in set(asked):
+        times = asked.count(word)
+        df = sum(word in held for held in words.values())
+        idf = math.log(1 + (size - df + 0.5) / (df + 0.5))
+        for key, held in words.items():
+            tf = held.count(word)
+            own[key] += times * idf * saturated(tf, k1, b, len(held) / mean)
+        tfs = {n: sum(words[i.id].count(word) for i in items) for n, items in talks.items()}
+        df = sum(tf > 0 for tf in tfs.values())
+        idf = math.log(1 + (len(talks) - df + 0.5) / (df + 0.5))
+        if idf > 0.05:
+            for name, tf in tfs.items():
+                session[name] += times * idf * saturated(tf, k1, b, lengths[name] / longest)
+    low, high = min(session.values()), max(session.values())
+    top = max(own.values())
+    scores = {}
+    for name, items in talks.items():
+        f = ranking.neighbours / (1 + lengths[name] / len(items) / ranking.reach)
+        scaled = (session[name] - low) / (high - low) if high > low else 0.0
+        for place, item in enumerate(items):
+            around = {
+                d: own[items[place + d].id] for d in (-2, -1, 1, 2) if 0 <= place + d < len(items)
+            }
+            score = own[item.id] + f * around.get(-1, 0.0) + 0.8 * f * around.get(1, 0.0)
+            score += f**2 * around.get(-2, 0.0) + (0.8 * f) ** 2 * around.get(2, 0.0)
+            score += ranking.prior * top * scaled / (1 + len(words[item.id]) / ranking.tau)
+            score *= ranking.roles.get(item.role or "", 1.0) * ranking.types.get(item.type, 1.0)
+            if own[item.id] > 0:
+                scores[item.id] = score
+    return scores
+
+
+def saturated(tf: int, k1: float, b: float, share: float) -> float:
+    return tf * (k1 + 1) / (tf + k1 * (1 - b + b * share)) if tf else 0.0
+
+
+@pytest.fixture(params=[1, 2, 3])
+def talks(request: Any, tmp_path: Path) -> Iterator[tuple[SessionSearch, dict[str, list[Item]]]]:
+    """Conversations that grow by turns, with removed items, beside those of somebody else."""
+    draw = random.Random(request.param)
+    with ConversationLog(tmp_path / "log.db") as log, SessionSearch(log) as sessions:
+        for turn in range(60):
+            name, scope = f"c{draw.randrange(12)}", MIRA
+            if turn % 5 == 0:
+                name, scope = f"t{draw.randrange(3)}", TOM
+            items = [
+                NewItem(
+                    draw.choice(["message", "reasoning"]),
+                    " ".join(draw.choices(WORDS, range(40, 0, -1), k=draw.randrange(1, 30))),
+                    role=draw.choice(["user", "assistant", None]),
+                )
+                for _ in range(draw.randrange(1, 9))
+            ]
+            log.append(name, items, scope)
+            if turn % 7 == 0:
+                sessions.catch_up()
+        for name in ("c1", "c2", "c3"):
+            log.delete(name, MIRA, 1)
+        names = [each.id for each in log.conversations(MIRA)]
+        yield sessions, {name: log.items(name, MIRA) for name in names}
+
+
+def questions(seed: int) -> Iterator[str]:
+    draw = random.Random(seed)
+    for _ in range(25):
+        yield " ".join(draw.choices(WORDS, k=draw.randrange(1, 7)))
+
+
+@pytest.mark.parametrize("preset", ["default", "raxol"])
+def test_scores_are_those_of_the_formula(
+    talks: tuple[SessionSearch, dict[str, list[Item]]], preset: str
+) -> None:
+    log, held = talks[0].log, talks[1]
+    sessions = SessionSearch(log, preset=preset)
+    for query in questions(4):
+        expected = oracle(held, query, PRESETS[preset])
+        best = sorted(expected.values(), reverse=True)
+        for limit in (3, 10, 1000):
+            hits = sessions.search(query, limit, scope=MIRA)
+            assert [hit.score for hit in hits] == pytest.approx(best[:limit], rel=0.01)
+            for hit in hits:
+                assert hit.score == pytest.approx(expected[hit.id], rel=0.01)
+
+
+@pytest.mark.parametrize("preset", ["default", "raxol"])
+def test_dropping_conversations_early_loses_none_of_the_best(
+    talks: tuple[SessionSearch, dict[str, list[Item]]],
+    monkeypatch: pytest.MonkeyPatch,
+    preset: str,
+) -> None:
+    dropped = 0
+    able = engine.Evidence._able
+
+    def counted(self: engine.Evidence, *values: Any) -> Any:
+        nonlocal dropped
+        left = able(self, *values)
+        dropped += 0 if left is None else int((~left).sum())
+        return left
+
+    monkeypatch.setattr(engine, "_FEW", 1)
+    monkeypatch.setattr(engine.Evidence, "_able", counted)
+    log, held = talks[0].log, talks[1]
+    sessions = SessionSearch(log, preset=preset)
+    for query in questions(5):
+        expected = oracle(held, query, PRESETS[preset])
+        best = sorted(expected.values(), reverse=True)
+        hits = sessions.search(query, 3, scope=MIRA)
+        assert [expected[hit.id] for hit in hits] == pytest.approx(best[:3], rel=0.03)
+    assert dropped
+
+
+def test_short_turns_hear_their_neighbours_and_long_ones_do_not() -> None:
+    ranking = SessionRanking()
+    assert ranking.saturation(10)[1] < ranking.saturation(200)[1] < 0.9
+    assert ranking.saturation(10)[0] < ranking.saturation(200)[0] < 1.4
+    assert SessionRanking(k1=1.2, b=0.75).saturation(10) == (1.2, 0.75)
