@@ -468,3 +468,32 @@ def test_sharing_between_agents_is_one_documented_rule(stack: MemoryStack) -> No
         "user_id=lena agent_id=other": set(),
         "user_id=tomas agent_id=cook": set(),
     }
+
+
+def test_busy_runs_without_an_error_are_learned_from(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    """The trigger of self-improvement: enough calls of tools, none failed; a skill comes of it."""
+    skill = {"action": "remember", "content": "To find things, ask the cat.", "kind": "skill"}
+    model = ScriptedModel(lambda request: f"Sure: ```json\n[{json.dumps(skill)}]\n```")
+    settings = ReflectionSettings(every=None, min_tool_calls=3)
+    with Reflector(stack, model, settings=settings) as reflector:
+        memory = AgentMemory(stack=stack, sessions=sessions, reflector=reflector)
+
+        def run(name: str, calls: int, answer: str = "found") -> bool:
+            talk: list[Any] = [{"role": "user", "content": "Find it."}]
+            for number in range(calls):
+                call = {"name": "find", "arguments": "{}"}
+                one = {"id": str(number), "type": "function", "function": call}
+                talk.append({"role": "assistant", "content": None, "tool_calls": [one]})
+                talk.append({"role": "tool", "tool_call_id": str(number), "content": answer})
+            return memory.after_response([*talk, ANSWER], conversation=name).reflecting
+
+        assert not run("few", 2)
+        assert not run("failed", 3, '{"status": "error", "error": "tool_failed"}')
+        assert run("busy", 3)
+        assert reflector.flush(10)
+        assert len(model.calls) == 1
+    assert [record.content for record in stack.list(filters={"kinds": ["skill"]})] == [
+        "To find things, ask the cat."
+    ]

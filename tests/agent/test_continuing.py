@@ -190,6 +190,13 @@ def test_an_old_list_that_comes_late_adds_nothing(hand: Hand) -> None:
     assert hand([*talk[:3], a("zwei")])[6:] == ["two", "zwei"]
 
 
+def test_a_long_conversation_of_the_same_words(hand: Hand) -> None:
+    talk = [u("ok"), a("done")] * 60
+    assert len(hand(talk)) == 120
+    assert len(hand([*talk, u("ok"), a("done")])) == 122
+    assert len(hand([*talk, u("ok"), a("done")])) == 122
+
+
 def test_both_ways_of_recording_go_together(sessions: SessionSearch) -> None:
     with MemoryStack([LocalStore()], scope=MIRA) as stack:
         memory = AgentMemory(stack=stack, sessions=sessions)

@@ -6,9 +6,11 @@ import asyncio
 import contextvars
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -382,3 +384,31 @@ def test_streams_end_with_their_reply(memory: AgentMemory) -> None:
     assert isinstance(last, TurnDone)
     assert last.result.status == "completed"
     assert kept(memory, "d") == [("message", ASK), ("message", "Mira")]
+
+
+@pytest.mark.parametrize("conversation", ["", " ", "a\nb", "x" * 600])
+def test_a_conversation_that_cannot_be_kept_is_refused(
+    memory: AgentMemory, conversation: str
+) -> None:
+    with pytest.raises(UsageError):
+        run_turn(ASK, memory=memory, model=ScriptedModel(["?"]), conversation=conversation)
+    with pytest.raises(UsageError):
+        memory.after_response([{"role": "user", "content": ASK}], conversation=conversation)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_goes_on_recording(memory: AgentMemory) -> None:
+    """Where a worker is forked while a thread of the parent records."""
+    with memory._recording, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                said = [{"role": "user", "content": ASK}]
+                made = memory.after_response(said, conversation="child")
+                code = 0 if len(made.items) == 1 else 2
+            finally:
+                os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert kept(memory, "child") == [("message", ASK)]

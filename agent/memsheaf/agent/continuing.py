@@ -17,12 +17,22 @@ from itertools import count
 from memsheaf.sessionsearch import Item, NewItem
 from memsheaf.stack.text import clean
 
-__all__ = ["keyed", "needed", "new_items"]
+__all__ = ["enough", "is_clear", "keyed", "new_items"]
+
+_FEW = 64
 
 
-def needed(items: Sequence[NewItem]) -> int:
-    """How many of a log's last items are enough to tell where these go on."""
-    return 2 * len(items) + 64
+def enough(items: Sequence[NewItem]) -> tuple[int, int]:
+    """How many of a log's last items mostly tell where these go on, and how many always do."""
+    most = 2 * len(items) + _FEW
+    return min(_FEW, most), most
+
+
+def is_clear(items: Sequence[NewItem], held: Sequence[Item]) -> bool:
+    """Whether more of the log's items could not change where these go on."""
+    runs = _runs(_users(items), _users(held))
+    longest = max(runs, default=0)
+    return longest > 0 and runs.count(longest) == 1
 
 
 def new_items(
@@ -36,7 +46,7 @@ def new_items(
 
     Args:
         items: The items of a request and its answer, from `items_of`.
-        held: The log's last items, at least `needed` where there are so many, oldest first.
+        held: The log's last items, oldest first: `enough`, or all where there are fewer.
         next_seq: The number that the next item will get.
         complete: Whether `held` is all that the log has.
 
@@ -46,12 +56,13 @@ def new_items(
     """
     said = [place for place, item in enumerate(items) if _is_users(item)]
     known = [place for place, item in enumerate(held) if _is_users(item)]
-    runs = _runs([_told(items[n]) for n in said], [_told(held[n]) for n in known])
-    if runs and any(runs[-1]):
-        at = said[runs[-1].index(max(runs[-1]))]
+    told, old = _users(items), _users(held)
+    last = _runs(told, old)
+    if any(last):
+        at = said[last.index(max(last))]
         return _go_on(items, at, held[known[-1]], held[known[-1] + 1 :], next_seq)
-    for number in range(len(runs) - 1, 0, -1):
-        run, asked = runs[number - 1], known[number - 1]
+    for number in range(len(known) - 1, 0, -1):
+        run, asked = _runs(told, old[:number]), known[number - 1]
         if run[-1:] == [len(said)] and len(said) > 1:  # an old list, or another end of it
             made = _go_on(items, said[-1], held[asked], held[asked + 1 : known[number]], next_seq)
             return keyed(items[said[-1] :], next_seq) if made else []
@@ -117,16 +128,19 @@ def _parted(run: Sequence[int], number: int | None) -> int | None:
     return 0 if longest == 1 == number and run[0] == 1 else None
 
 
-def _runs(said: Sequence[str], known: Sequence[str]) -> list[list[int]]:
-    """How many texts before and at each pair of places are the same: a row per known one."""
-    rows: list[list[int]] = []
-    before = [0] * len(said)
-    for text in known:
-        before = [
-            (before[n - 1] if n else 0) + 1 if one == text else 0 for n, one in enumerate(said)
-        ]
-        rows.append(before)
-    return rows
+def _users(items: Sequence[NewItem | Item]) -> list[str]:
+    return [_told(item) for item in items if _is_users(item)]
+
+
+def _runs(said: Sequence[str], known: Sequence[str]) -> list[int]:
+    """How many of the texts up to each place are the same as the last known ones, in a row."""
+    runs: list[int] = []
+    for place in range(len(said)):
+        size = 0
+        while size <= place and size < len(known) and said[place - size] == known[-1 - size]:
+            size += 1
+        runs.append(size)
+    return runs
 
 
 def _led(lead: Sequence[NewItem], answers: Sequence[Item]) -> int:

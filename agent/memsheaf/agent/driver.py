@@ -9,6 +9,7 @@ from typing import Any
 
 from memsheaf.models import ChatReply, ModelCancelled, ToolCall, Usage
 from memsheaf.sessionsearch import Item, NewItem
+from memsheaf.sessionsearch.items import check_name
 from memsheaf.stack import MemsheafError, NotFound, Outcome, UsageError
 
 from .context import failed
@@ -17,7 +18,7 @@ from .host_tools import Run, ToolOutcome, refused, runner
 from .inject import Injection
 from .memory import AgentMemory, Recorded
 from .policy import TurnOrigin
-from .recording import items_of, messages_of
+from .recording import items_of, messages_of, plain_messages
 from .turn_types import Prompt, Step, TurnOptions, TurnResult, TurnState, TurnStatus
 
 __all__ = ["AskModel", "RunTools", "Turn"]
@@ -57,6 +58,7 @@ class Turn:
     def __init__(
         self, prompt: Prompt, memory: AgentMemory, conversation: str, options: TurnOptions
     ) -> None:
+        check_name("a conversation's id", conversation)
         self._given = _messages(prompt)
         self._whole = not isinstance(prompt, str | Mapping)
         self._memory = memory
@@ -304,7 +306,7 @@ def _messages(prompt: Prompt) -> list[Any]:
     elif isinstance(prompt, Mapping):
         made = [dict(prompt)]
     else:
-        made = list(prompt)
+        made = plain_messages(list(prompt))
     if not made or not isinstance(made[-1], Mapping) or made[-1].get("role") != "user":
         raise UsageError("the prompt must be text, or end with a message of the user")
     return made

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from memsheaf.providers.forking import watch_forks
 from memsheaf.sessionsearch import Item, NewItem
+from memsheaf.sessionsearch.items import check_name
 from memsheaf.stack import MemoryStack, MemsheafError, NotFound, Outcome, Scope, ScopeError
 from memsheaf.usermodel.owners import owner_of
 
 from .context import MemoryContext, context, failed, profile_of
-from .continuing import needed, new_items
+from .continuing import enough, is_clear, new_items
 from .inject import Injection, inject, inject_system, inject_system_value
 from .ledger import BlockLedger
 from .policy import Policy, TurnOrigin
@@ -61,7 +63,7 @@ class Recorded:
     outcomes: tuple[Outcome, ...] = ()
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class AgentMemory:
     """Memories, past conversations and the user model of an agent, for any framework.
 
@@ -104,6 +106,7 @@ class AgentMemory:
         if chosen is None:
             raise ScopeError("no scope: pass scope=Scope(user_id=...) or give the stack a default")
         self.scope = chosen.require_writable()
+        watch_forks(self)
 
     def __enter__(self) -> Self:
         return self
@@ -206,7 +209,11 @@ class AgentMemory:
             conversation: Its id.
             origin: Who started the run; only with full access is anything kept.
             title: Of the conversation.
+
+        Raises:
+            InvalidRecord: The conversation's id is not 1 to 512 printable characters.
         """
+        check_name("a conversation's id", conversation)
         if not self.policy.access(origin).writes:
             return Recorded()
         own, trouble = self.own_words(messages)
@@ -255,18 +262,20 @@ class AgentMemory:
         assert self.scope is not None
         log = self.sessions.log
         with self._recording:
-            limit = needed(items)
             try:
-                newest = log.items(
-                    conversation, self.scope, limit=limit, order="desc", types=_TYPES
-                )
+                for limit in enough(items):
+                    newest = log.items(
+                        conversation, self.scope, limit=limit, order="desc", types=_TYPES
+                    )
+                    complete = len(newest) < limit
+                    if complete or is_clear(items, newest[::-1]):
+                        break
                 last = log.conversation(conversation, self.scope).last_seq
             except NotFound:
                 last = None
             except MemsheafError as error:
                 return Recorded(outcomes=(failed("sessions", error),))
             next_seq = 0 if last is None else last + 1
-            complete = len(newest) < limit
             fresh = new_items(items, newest[::-1], next_seq, complete=complete)
             return self.record(fresh, conversation, title=title)
 
@@ -348,6 +357,14 @@ class AgentMemory:
             self.reflector.flush(_CLOSING)
         if isinstance(self.ledger, _OwnLedger):
             self.ledger.close()
+
+    def before_fork(self) -> None:
+        """Nothing is to be done before the process is copied."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """Let the child record: a thread that held the lock is the parent's."""
+        if child:
+            self._recording = threading.Lock()
 
     async def abefore_request(self, messages: Sequence[Any], **options: Any) -> Injection:
         """See `before_request`; runs off the caller's loop."""

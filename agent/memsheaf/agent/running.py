@@ -43,7 +43,8 @@ def run_turn(
         The result; it tells of every failure, and a turn whose model fails is a result as well.
 
     Raises:
-        UsageError: The prompt does not end with the user's words.
+        UsageError: The prompt does not end with the user's words, two tools have the same name, or
+            the conversation's id is not 1 to 512 printable characters.
 
     >>> from memsheaf.agent import AgentMemory, run_turn
     >>> from memsheaf.models import ScriptedModel
