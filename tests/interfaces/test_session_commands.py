@@ -155,6 +155,10 @@ def test_filters_orders_and_rows(run: Run, transcripts: Path) -> None:
     assert ids("--role", "assistant") == ["claude-code:monday:1"]
     assert ids("--conversation", "chatgpt:c9") == ["chatgpt:c9:0"]
     assert "chatgpt:c9:0" not in ids("--project", "/home/mira/pump")
+    assert ids("--project", "/home/mira") == ids("--project", "/home/mira/pump")
+    assert ids("--project", ".") == []
+    home_of_mira = Path("/home/mira/pump")
+    assert ids("--project", os.path.relpath(home_of_mira, Path.cwd())) != []
     assert ids("--until", "2026-02-01") == ["chatgpt:c9:0"]
     assert "chatgpt:c9:0" not in ids("--since", "2026-02-01")
     assert ids("--type", "tool_call") == []

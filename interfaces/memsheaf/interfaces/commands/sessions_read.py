@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -31,6 +32,21 @@ Hit = TypeVar("Hit")
 _NONE_YET = "nothing is kept here yet; `memsheaf sessions discover` finds transcripts"
 
 
+def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A project is a folder as a program wrote it; `.` and `~` are those of here."""
+    if value is not None and value.startswith((".", "~")):
+        return str(Path(value).expanduser().absolute().resolve())
+    return value
+
+
+_project = click.option(
+    "--project",
+    metavar="FOLDER",
+    callback=_folder,
+    help="Only of this project, or of folders in it; . is here.",
+)
+
+
 @click.command()
 @click.argument("text")
 @click.option("--limit", type=int, default=10, show_default=True, help="At most so many.")
@@ -38,7 +54,7 @@ _NONE_YET = "nothing is kept here yet; `memsheaf sessions discover` finds transc
 @click.option("--conversation", "conversations", multiple=True, metavar="ID", help="Only in this.")
 @click.option("--role", "roles", multiple=True, help="user, assistant, tool; may be repeated.")
 @click.option("--type", "types", multiple=True, help="message, tool_call, …; may be repeated.")
-@click.option("--project", metavar="FOLDER", help="Only of this project, or of folders in it.")
+@_project
 @click.option("--since", metavar="TIME", help="Not older than this.")
 @click.option("--until", metavar="TIME", help="Not younger than this.")
 @click.option(
@@ -148,7 +164,7 @@ def show(
 
 @click.command("list")
 @click.option("--limit", type=int, default=20, show_default=True, help="At most so many.")
-@click.option("--project", metavar="FOLDER", help="Only of this project, or of folders in it.")
+@_project
 @click.option("--since", metavar="TIME", help="Not older than this.")
 @click.option("--until", metavar="TIME", help="Not younger than this.")
 @scope_options(everyone=True)
