@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from memsheaf.index import content_words, get_analyzer, terms
 
@@ -14,6 +15,7 @@ MARKS = ("«", "»")
 
 _STEMMED = get_analyzer("english")
 _WORD = re.compile(r"\S+")
+_PART = re.compile(r"[^\s!-/:-@\[-`{-~]+")  # between the ASCII signs
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 _LOOKALIKES = str.maketrans({"«": "<", "»": ">"})
 _LONGEST = 100_000  # characters that are looked at
@@ -88,16 +90,37 @@ def _window(sizes: list[int], found: list[frozenset[str]], width: int) -> tuple[
 
 
 def _marked(word: str, matched: frozenset[str], width: int) -> str:
-    """A word with its core marked; of an identifier the part that matched, where it is one."""
+    """A word with what matched of it marked: all of it, or some of its parts."""
     core = word.strip(_EDGES) or word
-    at = word.index(core)
-    whole = frozenset(terms(_STEMMED, core))
     if len(core) > width:
-        core, at = core[:width], 0
-        word = core
-    elif len(whole) > 1 and not matched >= whole:
-        for part in re.finditer(r"\w+", core):
-            if matched & frozenset(terms(_STEMMED, part[0])):
-                core, at = part[0], at + part.start()
-                break
-    return f"{word[:at]}{MARKS[0]}{core}{MARKS[1]}{word[at + len(core) :]}"
+        word = core = core[:width]
+    begin = word.index(core)
+    spans = [(begin, begin + len(core))]
+    if not matched >= frozenset(terms(_STEMMED, core)):
+        parts = (_spans(part[0], begin + part.start(), matched) for part in _PART.finditer(core))
+        spans = [span for part in parts for span in part] or spans
+    for first, last in reversed(spans):
+        word = f"{word[:first]}{MARKS[0]}{word[first:last]}{MARKS[1]}{word[last:]}"
+    return word
+
+
+def _spans(part: str, at: int, matched: frozenset[str]) -> list[tuple[int, int]]:
+    """Where a part of a word, that begins at a place, matched: whole, or some of its pairs."""
+    held = terms(_STEMMED, part)
+    found = matched.intersection(held)
+    if not found:
+        return []
+    folded = part.casefold()
+    if len(found) == len(set(held)) or len(folded) != len(part):
+        return [(at, at + len(part))]
+    spans: list[tuple[int, int]] = []
+    for first, last in sorted((m.start(), m.end()) for t in found for m in _all(t, folded)):
+        if spans and at + first <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(at + last, spans[-1][1]))
+        else:
+            spans.append((at + first, at + last))
+    return spans or [(at, at + len(part))]
+
+
+def _all(term: str, text: str) -> Iterator[re.Match[str]]:
+    return re.finditer(re.escape(term), text)
