@@ -175,7 +175,7 @@ def test_chatgpt_what_is_injected_is_not_the_users_words(read: Reader) -> None:
         ("event", "system", "Mira"),
         ("event", "system", "a hidden one"),
         ("message", "user", "What is the tide?"),
-        ("tool_call", "assistant", 'web.run\n{"q": "tide"}'),
+        ("tool_call", "assistant", "web.run\nq: tide"),
         ("tool_result", "tool", "High at nine"),
         ("tool_result", "tool", "Tides\nLow at three"),
         ("tool_result", "tool", "42"),

@@ -20,7 +20,6 @@ _OWN = frozenset(
         "conversation_id",
         "title",
         "create_time",
-        "update_time",
         "mapping",
         "current_node",
         "default_model_slug",

@@ -7,7 +7,6 @@ from typing import Any
 
 from .base import Event, ImportOptions, Skipped
 from .render import content_text, label, some
-from .source import parse_json
 from .turns import Turns, mapping_of, text_or_none
 
 __all__ = ["CALL_TYPES", "words_of", "write_message"]
@@ -15,6 +14,7 @@ __all__ = ["CALL_TYPES", "words_of", "write_message"]
 _TIMES = ("timestamp", "created_at", "create_time", "created", "time")
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool"}
+_PARTS = ("tool_use", "tool_call", "tool_result", "thinking", "redacted_thinking", "reasoning")
 CALL_TYPES = ("function_call", "custom_tool_call", "function_call_output", "reasoning")
 """What stands beside messages in the lists of the responses API."""
 
@@ -41,7 +41,7 @@ def write_message(
     }
     kind = message.get("type")
     if kind in ("function_call", "custom_tool_call"):
-        arguments = _arguments(message.get("arguments") or message.get("input"))
+        arguments = message.get("arguments") or message.get("input")
         call_id = message.get("call_id")
         yield turns.tool_call(message.get("name"), arguments, key=key, call_id=call_id, **common)
     elif kind == "function_call_output":
@@ -61,9 +61,6 @@ def words_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         content = [part for part in content if mapping_of(part).get("type") not in _PARTS]
     return content_text(content) or content_text(message.get("refusal"))
-
-
-_PARTS = ("tool_use", "tool_call", "tool_result", "thinking", "redacted_thinking", "reasoning")
 
 
 def _message(
@@ -120,14 +117,4 @@ def _calls(
             continue
         seen.add(call_id)
         given = (inner.get(field) for field in ("arguments", "args", "input"))
-        yield inner.get("name"), _arguments(next((g for g in given if g), None)), call_id
-
-
-def _arguments(value: object) -> object:
-    """Arguments, which some write as a text of JSON."""
-    if isinstance(value, str):
-        try:
-            return parse_json(value)
-        except ValueError:
-            return value
-    return value
+        yield inner.get("name"), next((g for g in given if g), None), call_id

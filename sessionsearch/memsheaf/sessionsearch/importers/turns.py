@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from .base import Entry
 from .render import call_text, content_text, entry, label, moment, some
-from .source import Problem
+from .source import Problem, parse_json
 
 __all__ = ["Turns", "mapping_of", "text_or_none"]
 
@@ -38,8 +38,10 @@ class Turns:
     def tool_call(
         self, name: object, arguments: object, *, call_id: object = None, **more: Any
     ) -> Entry | Problem:
-        """A call: its text is the name and the arguments."""
+        """A call: its text is the name and the arguments, which some write as a text of JSON."""
         called = label(name) or "tool"
+        if isinstance(arguments, str):
+            arguments = _read(arguments)
         more["data"] = some(name=called, call_id=label(call_id))
         return self._entry("tool_call", call_text(called, arguments), "assistant", "agent", more)
 
@@ -75,6 +77,13 @@ class Turns:
             origin=origin,
             **fields,
         )
+
+
+def _read(text: str) -> object:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
 
 
 def text_or_none(value: object) -> str | None:
