@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from .config_models import ModelSettings, read_models
 from .config_providers import ProviderSettings, doubts, read_providers
 from .config_settings import ScopeSettings, did_you_mean, validated
 from .config_sources import (
@@ -47,6 +48,7 @@ class Config:
         stack: Limits, deadlines, fusion.
         scope: The default scope, or None.
         providers: In order; the first that reads and writes is the authority.
+        models: Chat models by name, see `MODEL_NAMES`.
         disabled: Whether ``MEMSHEAF_DISABLED`` turns everything off.
         data: The folder under which each provider has its own, and the stack its state.
         workspace: The folder of the project, or None.
@@ -59,6 +61,7 @@ class Config:
     scope: Scope | None
     providers: tuple[ProviderSettings, ...]
     data: Path
+    models: Mapping[str, ModelSettings] = field(default_factory=dict)
     disabled: bool = False
     workspace: Path | None = None
     files: tuple[Path, ...] = ()
@@ -120,6 +123,7 @@ def load_config(
     providers, shown = read_providers(
         source, DEFAULT_PROVIDERS, data, registry, environ, gathered.secrets
     )
+    models, shown_models = read_models(documents, environ, gathered.secrets)
     fields = scope.model_dump(exclude_none=True)
     for warning in warnings:
         logger.warning("%s", warning)
@@ -128,11 +132,12 @@ def load_config(
         scope=Scope(**fields) if any(fields.values()) else None,
         providers=providers,
         data=data,
+        models=models,
         disabled=_flag(DISABLED, environ),
         workspace=workspace,
         files=tuple(document.path for document in documents),
         warnings=tuple(warnings),
-        settings=(*gathered.shown, *shown),
+        settings=(*gathered.shown, *shown, *shown_models),
         secrets=gathered.secrets,
     )
 
@@ -193,7 +198,7 @@ class _Gathered:
 
 
 def _check_keys(document: Document) -> None:
-    known = [*SECTIONS, "providers"]
+    known = [*SECTIONS, "providers", "models"]
     for key in document.data:
         if key not in known:
             hint = did_you_mean(key, known)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from .config_models import model_doubts
 from .config_settings import Placement, validated
 from .config_sources import Document, is_mine
 from .config_values import Secrets, Setting, expand, flatten, masked, references
@@ -52,6 +53,7 @@ def doubts(document: Document, workspace: Path, registry: Registry) -> list[str]
         found.append("it belongs to another user")
     if references(document.data):
         found.append("it reads the environment by ${...}")
+    found += model_doubts(document)
     for place, table in enumerate(_tables(document)):
         kind = table.get("type")
         name = f"provider {place + 1}"
