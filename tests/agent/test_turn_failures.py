@@ -171,6 +171,16 @@ def test_a_stream_that_nobody_reads_to_its_end_keeps_what_was_shown(memory: Agen
     assert kept(memory, "a") == [("message", ASK), ("message", shown)]
 
 
+def test_a_turn_that_is_closed_is_learned_from(memory: AgentMemory) -> None:
+    with UserModel(background=False) as users:
+        memory.user_model = users
+        model = ScriptedModel(["Good to know, and welcome"])
+        stream = stream_turn("I live in Graz.", memory=memory, model=model, conversation="c")
+        next(stream)
+        stream.close()
+        assert "Graz" in str(users.refresh("mira").current)
+
+
 def test_a_task_that_is_cancelled_keeps_the_user_s_words(memory: AgentMemory) -> None:
     asked = threading.Event()
 
@@ -296,6 +306,29 @@ def test_calls_without_ids_of_their_own_get_some(memory: AgentMemory) -> None:
     assert [message["tool_call_id"] for message in told] == ids
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ChatReply(text=None),  # type: ignore[arg-type]
+        ChatReply(text="a\ud800\x00"),
+        ToolCall("1", None, "{}"),  # type: ignore[arg-type]
+        ToolCall("1", "memory_remember", None),  # type: ignore[arg-type]
+        ToolCall("1", "memory_remember", {"content": "x"}),  # type: ignore[arg-type]
+        ToolCall("1", "x" * 100_000, "[" * 100_000),
+        ToolCall("\ud800", "memory\x00", '{"q": "\ud800"}'),
+        ToolCall("1", "memory_remember", '{"content": "\\ud800"}'),
+    ],
+    ids=range(8),
+)
+def test_replies_that_no_server_should_send(memory: AgentMemory, reply: Any) -> None:
+    model = ScriptedModel([reply, "done"])
+    result = run(memory, model)
+    assert result.status == "completed"
+    assert kept(memory)[0] == ("message", ASK)
+    json.dumps(model.calls[-1].messages, ensure_ascii=False).encode()
+    result.text.encode()
+
+
 def test_a_reply_that_is_only_an_echoed_block_says_nothing(memory: AgentMemory) -> None:
     def echo(request: ChatRequest) -> str:
         words = str(request.messages[-1]["content"])
@@ -399,7 +432,7 @@ def test_a_conversation_that_cannot_be_kept_is_refused(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_goes_on_recording(memory: AgentMemory) -> None:
     """Where a worker is forked while a thread of the parent records."""
-    with memory._recording, warnings.catch_warnings():
+    with memory.log._lock, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
         if child == 0:

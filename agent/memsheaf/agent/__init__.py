@@ -16,7 +16,7 @@ from .inject import (
     inject_system_value,
 )
 from .ledger import BlockLedger
-from .memory import AgentMemory, Recorded
+from .memory import AgentMemory
 from .policy import Access, Policy, TurnOrigin
 from .recording import items_of, messages_of
 from .reflection import ReflectionReport, ReflectionSettings, reflect, undo
@@ -27,6 +27,7 @@ from .scrub import Scrubber, strip_blocks, strip_messages, strip_value
 from .tokens import count_tokens, estimate_tokens
 from .tools import MemoryTools
 from .trim import Trimmed, trim_messages
+from .turn_log import Recorded
 from .turn_types import (
     Step,
     ToolsDone,

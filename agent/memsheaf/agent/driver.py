@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Container, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +12,16 @@ from memsheaf.models import ChatReply, ModelCancelled, ToolCall, Usage
 from memsheaf.sessionsearch import Item, NewItem
 from memsheaf.sessionsearch.items import check_name
 from memsheaf.stack import MemsheafError, NotFound, Outcome, UsageError
+from memsheaf.stack.text import clean
 
 from .context import failed
 from .continuing import keyed
 from .host_tools import Run, ToolOutcome, refused, runner
 from .inject import Injection
-from .memory import AgentMemory, Recorded
+from .memory import AgentMemory
 from .policy import TurnOrigin
 from .recording import items_of, messages_of, plain_messages
+from .turn_log import Recorded
 from .turn_types import Prompt, Step, TurnOptions, TurnResult, TurnState, TurnStatus
 
 __all__ = ["AskModel", "RunTools", "Turn"]
@@ -111,7 +114,7 @@ class Turn:
             status, error = "failed", raised
         except BaseException:
             self._record()
-            self._record_answer("interrupted", None)
+            self._learn(self._record_answer("interrupted", None))
             raise
         try:
             self._keep(status, error)
@@ -130,9 +133,9 @@ class Turn:
         )
 
     def _answered(self) -> Generator[AskModel | RunTools, Any, TurnStatus]:
-        history = [] if self._whole else self._history()
         try:
             self._before(Step.RECORD)
+            history = [] if self._whole else self._history()
         finally:
             self._record()
         self._after(Step.RECORD)
@@ -162,23 +165,19 @@ class Turn:
             self._before(Step.TOOLS)
             outcomes: Sequence[ToolOutcome] = yield RunTools(calls[:_MOST_CALLS])
             for outcome in [*outcomes, *(refused(c, _MOST_CALLS) for c in calls[_MOST_CALLS:])]:
-                self._append(_result(outcome))
+                self._say(_result(outcome))
             self._after(Step.TOOLS)
 
     def _take(self, reply: ChatReply) -> tuple[ToolCall, ...]:
         """Take a reply into the conversation; returns its calls, each with an id of its own."""
         self._heard = ""
-        said, trouble = self._memory.own_words([{"role": "assistant", "content": reply.text}])
+        said, trouble = self._memory.own_words(
+            [{"role": "assistant", "content": clean(reply.text or "")}]
+        )
         self._outcomes += trouble
         text = said[0]["content"] if said else ""  # it may have been nothing but a block
-        seen: set[str] = set()
-        calls: list[ToolCall] = []
-        for number, call in enumerate(reply.tool_calls):
-            if not call.id or call.id in seen:
-                call = replace(call, id=f"call-{self._iterations}-{number}")
-            seen.add(call.id)
-            calls.append(call)
-        self._reply = replace(reply, text=text, tool_calls=tuple(calls))
+        calls = _sound(reply.tool_calls, self._iterations)
+        self._reply = replace(reply, text=text, tool_calls=calls)
         self._text = self._reply.text or self._text
         if reply.usage is not None:
             self._usage = Usage(
@@ -186,10 +185,10 @@ class Turn:
                 self._usage.output_tokens + reply.usage.output_tokens,
                 self._usage.cached_tokens + reply.usage.cached_tokens,
             )
-        self._append(self._reply.as_message())
-        return self._reply.tool_calls
+        self._say(self._reply.as_message())
+        return calls
 
-    def _append(self, message: Any) -> None:
+    def _say(self, message: Any) -> None:
         self._sent.append(message)
         self._added.append(message)
 
@@ -217,15 +216,7 @@ class Turn:
         own, trouble = self._memory.own_words(self._given)
         self._outcomes += trouble
         self._added = own[-1:]
-        if self._whole:
-            recorded = self._memory.record_new(
-                items_of(own, origin=self._origin),
-                self._conversation,
-                origin=self._origin,
-                title=self._options.title,
-            )
-        else:
-            recorded = self._append_items(items_of(self._added, origin=self._origin))
+        recorded = self._append(items_of(own if self._whole else self._added, origin=self._origin))
         self._recorded = True
         self._items += recorded.items
         self._outcomes += recorded.outcomes
@@ -238,6 +229,10 @@ class Turn:
             answer = self._record_answer(status, error)
         self._after(Step.KEEP)
         self._before(Step.LEARN)
+        self._learn(answer)
+        self._after(Step.LEARN)
+
+    def _learn(self, answer: Sequence[NewItem]) -> None:
         own, trouble = self._memory.own_words(self._sent)
         learned = self._memory.learn(
             own,
@@ -247,7 +242,6 @@ class Turn:
             origin=self._origin,
         )
         self._outcomes += trouble + learned.outcomes
-        self._after(Step.LEARN)
 
     def _record_answer(self, status: TurnStatus, error: Exception | None) -> list[NewItem]:
         """Append what came after the user's message to the log."""
@@ -262,20 +256,23 @@ class Turn:
         answer = items_of(self._added[1:], origin=self._origin, response_id=self._response)
         answer += broken
         if broken:
-            self._append(message)
+            self._say(message)
         if error is not None:
             answer.append(NewItem("error", type(error).__name__, status="failed"))
         if self._whole and self._items:
             answer = keyed(answer, self._items[-1].seq + 1)
-        recorded = self._append_items(answer)
+        recorded = self._append(answer)
         self._items += recorded.items
         self._outcomes += recorded.outcomes
         return answer
 
-    def _append_items(self, items: Sequence[NewItem]) -> Recorded:
+    def _append(self, items: Sequence[NewItem]) -> Recorded:
+        """Append to the log; of a whole list what it does not have."""
         if not self._memory.policy.access(self._origin).writes:
             return Recorded()
-        return self._memory.record(items, self._conversation, title=self._options.title)
+        log = self._memory.log
+        append = log.append_new if self._whole and not self._recorded else log.append
+        return append(items, self._conversation, title=self._options.title)
 
     def _check_names(self) -> None:
         names = [tool.name for tool in self._options.tools]
@@ -310,6 +307,21 @@ def _messages(prompt: Prompt) -> list[Any]:
     if not made or not isinstance(made[-1], Mapping) or made[-1].get("role") != "user":
         raise UsageError("the prompt must be text, or end with a message of the user")
     return made
+
+
+def _sound(calls: Sequence[ToolCall], iteration: int) -> tuple[ToolCall, ...]:
+    """Calls as a server accepts them back: text in every field, and an id of its own each."""
+    sound: list[ToolCall] = []
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        id, arguments = clean(str(call.id or "")), call.arguments or ""
+        if not id or id in seen:
+            id = f"call-{iteration}-{number}"
+        seen.add(id)
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, default=str)
+        sound.append(ToolCall(id, clean(str(call.name or "")), clean(arguments)))
+    return tuple(sound)
 
 
 def _from_a_fixed_place(items: Sequence[Item], limit: int) -> Sequence[Item]:

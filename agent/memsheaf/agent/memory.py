@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memsheaf.providers.forking import watch_forks
 from memsheaf.sessionsearch import Item, NewItem
 from memsheaf.sessionsearch.items import check_name
-from memsheaf.stack import MemoryStack, MemsheafError, NotFound, Outcome, Scope, ScopeError
+from memsheaf.stack import MemoryStack, MemsheafError, Outcome, Scope, ScopeError
 from memsheaf.usermodel.owners import owner_of
 
 from .context import MemoryContext, context, failed, profile_of
-from .continuing import enough, is_clear, new_items
 from .inject import Injection, inject, inject_system, inject_system_value
 from .ledger import BlockLedger
 from .policy import Policy, TurnOrigin
@@ -24,14 +21,14 @@ from .recording import items_of, plain_messages, tool_calls
 from .reflector import Reflector
 from .scrub import strip_messages
 from .tools import MemoryTools
+from .turn_log import Recorded, TurnLog
 
 if TYPE_CHECKING:
     from memsheaf.sessionsearch import SessionSearch
     from memsheaf.usermodel import UserModel
 
-__all__ = ["AgentMemory", "Recorded"]
+__all__ = ["AgentMemory"]
 
-_TYPES = ("message", "tool_call", "tool_result")
 _CLOSING = 10.0  # seconds that closing waits for reflections
 
 
@@ -44,23 +41,6 @@ class _AnyId:
 
     def __contains__(self, block_id: object) -> bool:
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What was kept of a turn.
-
-    Attributes:
-        items: The items that are new in the log.
-        reflecting: Whether a reflection follows.
-        learning: Whether the user model was handed something.
-        outcomes: What failed.
-    """
-
-    items: tuple[Item, ...] = ()
-    reflecting: bool = False
-    learning: bool = False
-    outcomes: tuple[Outcome, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False)
@@ -101,12 +81,11 @@ class AgentMemory:
     injection: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._recording = threading.Lock()
         chosen = self.scope if self.scope is not None else self.stack.scope
         if chosen is None:
             raise ScopeError("no scope: pass scope=Scope(user_id=...) or give the stack a default")
         self.scope = chosen.require_writable()
-        watch_forks(self)
+        self.log = TurnLog(None if self.sessions is None else self.sessions.log, self.scope)
 
     def __enter__(self) -> Self:
         return self
@@ -218,7 +197,7 @@ class AgentMemory:
             return Recorded()
         own, trouble = self.own_words(messages)
         items = items_of(own, origin=origin)
-        recorded = self.record_new(items, conversation, origin=origin, title=title)
+        recorded = self.log.append_new(items, conversation, title=title)
         recorded = replace(recorded, outcomes=trouble + recorded.outcomes)
         if self.sessions is not None and not recorded.items and not recorded.outcomes:
             return recorded  # a retry teaches nothing
@@ -234,50 +213,6 @@ class AgentMemory:
             return strip_messages(plain, self.ledger), ()
         except MemsheafError as error:
             return strip_messages(plain, _AnyId()), (failed("ledger", error),)
-
-    def record(
-        self, items: Sequence[NewItem], conversation: str, *, title: str | None = None
-    ) -> Recorded:
-        """Append items to the log; a failure is in the outcomes."""
-        if self.sessions is None or not items:
-            return Recorded()
-        assert self.scope is not None
-        try:
-            added = self.sessions.log.append(conversation, items, self.scope, title=title)
-        except MemsheafError as error:
-            return Recorded(outcomes=(failed("sessions", error),))
-        return Recorded(added)
-
-    def record_new(
-        self,
-        items: Sequence[NewItem],
-        conversation: str,
-        *,
-        origin: TurnOrigin | str = TurnOrigin.PRIMARY,
-        title: str | None = None,
-    ) -> Recorded:
-        """Append those of a conversation's items that the log does not have yet."""
-        if self.sessions is None or not self.policy.access(origin).writes:
-            return Recorded()
-        assert self.scope is not None
-        log = self.sessions.log
-        with self._recording:
-            try:
-                for limit in enough(items):
-                    newest = log.items(
-                        conversation, self.scope, limit=limit, order="desc", types=_TYPES
-                    )
-                    complete = len(newest) < limit
-                    if complete or is_clear(items, newest[::-1]):
-                        break
-                last = log.conversation(conversation, self.scope).last_seq
-            except NotFound:
-                last = None
-            except MemsheafError as error:
-                return Recorded(outcomes=(failed("sessions", error),))
-            next_seq = 0 if last is None else last + 1
-            fresh = new_items(items, newest[::-1], next_seq, complete=complete)
-            return self.record(fresh, conversation, title=title)
 
     def learn(
         self,
@@ -357,14 +292,6 @@ class AgentMemory:
             self.reflector.flush(_CLOSING)
         if isinstance(self.ledger, _OwnLedger):
             self.ledger.close()
-
-    def before_fork(self) -> None:
-        """Nothing is to be done before the process is copied."""
-
-    def after_fork(self, *, child: bool) -> None:
-        """Let the child record: a thread that held the lock is the parent's."""
-        if child:
-            self._recording = threading.Lock()
 
     async def abefore_request(self, messages: Sequence[Any], **options: Any) -> Injection:
         """See `before_request`; runs off the caller's loop."""

@@ -185,7 +185,8 @@ async def _aevents(
                 answer = error
         yield TurnDone(need)
     finally:
-        await asyncio.to_thread(steps.close)
+        if not steps.over:
+            await asyncio.to_thread(steps.close)
 
 
 def _shown(turn: Turn, scrubber: Scrubber, event: TextDelta | Done) -> str:
@@ -201,6 +202,7 @@ class _Steps:
     def __init__(self, turn: Turn) -> None:
         self._steps = turn.steps()
         self._lock = threading.Lock()
+        self.over = False
 
     def go_on(self, answer: Any) -> AskModel | RunTools | TurnResult:
         """Give the answer to the last need; returns the next one, or the result."""
@@ -210,6 +212,7 @@ class _Steps:
                     return self._steps.throw(answer)
                 return self._steps.send(answer)
             except StopIteration as end:
+                self.over = True
                 result: TurnResult = end.value
                 return result
 
