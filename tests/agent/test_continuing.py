@@ -77,6 +77,17 @@ def test_a_history_without_its_tool_calls(hand: Hand) -> None:
     assert hand(first, later) == ["Where?", "Let me look.", "In the hall.", "Why?", "It is dry."]
 
 
+def test_a_turn_of_many_calls_in_a_short_window(hand: Hand, sessions: SessionSearch) -> None:
+    calls = [m for n in range(150) for m in (call(str(n)), result(str(n), f"room {n}"))]
+    hand([u("zero"), a("0"), u("Where?"), *calls, a("Nowhere.")])
+    later = [u("Where?"), a("Nowhere."), u("Why?"), a("It is dry.")]
+    assert hand(later, later) == ["zero", "0", *(m["content"] for m in later)]
+    again = [*later[:2], u("Where?"), *calls[:4], a("Here."), u("So?"), a("So.")]
+    hand([u("Where?"), *calls[-6:], a("Nowhere."), *later[2:], u("More?"), a("No.")])
+    assert sum(i.type == "tool_call" for i in sessions.log.items("c", MIRA)) == 150
+    assert hand(again)[-4:] == ["Where?", "Here.", "So?", "So."]
+
+
 def test_old_tool_results_that_were_cleared(hand: Hand, sessions: SessionSearch) -> None:
     first = [u("Where?"), call("1"), result("1", "hall"), a("In the hall.")]
     cleared = [u("Where?"), call("1"), result("1", "[cleared]"), a("In the hall.")]

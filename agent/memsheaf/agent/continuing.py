@@ -23,13 +23,13 @@ _FEW = 64
 
 
 def enough(items: Sequence[NewItem]) -> tuple[int, int]:
-    """How many of a log's last items mostly tell where these go on, and how many always do."""
+    """How many of a log's last messages mostly tell where these go on, and how many always do."""
     most = 2 * len(items) + _FEW
     return min(_FEW, most), most
 
 
 def is_clear(items: Sequence[NewItem], held: Sequence[Item]) -> bool:
-    """Whether more of the log's items could not change where these go on."""
+    """Whether more of the log's messages could not change where these go on."""
     runs = _runs(_users(items), _users(held))
     longest = max(runs, default=0)
     return longest > 0 and runs.count(longest) == 1
@@ -46,9 +46,10 @@ def new_items(
 
     Args:
         items: The items of a request and its answer, from `items_of`.
-        held: The log's last items, oldest first: `enough`, or all where there are fewer.
+        held: The log's last messages, oldest first: `enough`, or all where there are fewer; and
+            everything that it has after the last of the user's.
         next_seq: The number that the next item will get.
-        complete: Whether `held` is all that the log has.
+        complete: Whether the log has no earlier messages.
 
     Returns:
         The new ones, with keys by which two writers of the same turn keep it once, and by which
@@ -64,8 +65,8 @@ def new_items(
     for number in range(len(known) - 1, 0, -1):
         run, asked = _runs(told, old[:number]), known[number - 1]
         if run[-1:] == [len(said)] and len(said) > 1:  # an old list, or another end of it
-            made = _go_on(items, said[-1], held[asked], held[asked + 1 : known[number]], next_seq)
-            return keyed(items[said[-1] :], next_seq) if made else []
+            other = _answers(items[said[-1] :]) - _answers(held[asked : known[number]])
+            return keyed(items[said[-1] :], next_seq) if other else []
         place = _parted(run[:-1], number if complete else None)
         if place is not None:  # the question after it was asked anew
             return keyed(items[said[place + 1] :], next_seq)
@@ -126,6 +127,10 @@ def _parted(run: Sequence[int], number: int | None) -> int | None:
     if longest > 1:
         return run.index(longest)
     return 0 if longest == 1 == number and run[0] == 1 else None
+
+
+def _answers(items: Sequence[NewItem | Item]) -> set[str]:
+    return {_told(item) for item in items if item.type == "message" and not _is_users(item)}
 
 
 def _users(items: Sequence[NewItem | Item]) -> list[str]:

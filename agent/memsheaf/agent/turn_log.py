@@ -75,14 +75,17 @@ class TurnLog:
     def _new(
         self, log: ConversationLog, items: Sequence[NewItem], conversation: str
     ) -> list[NewItem]:
-        held: list[Item] = []
+        said: list[Item] = []
         complete = True
         for limit in enough(items):
-            held = log.items(conversation, self._scope, limit=limit, order="desc", types=_TYPES)
-            held.reverse()
-            complete = len(held) < limit
-            if complete or is_clear(items, held):
+            said = log.items(conversation, self._scope, limit=limit, order="desc", types="message")
+            said.reverse()
+            complete = len(said) < limit
+            if complete or is_clear(items, said):
                 break
+        asked = max((item.seq for item in said if item.role == "user"), default=-1)
+        answers = log.items(conversation, self._scope, after=asked, limit=None, types=_TYPES)
+        held = [item for item in said if item.seq <= asked] + answers
         try:
             last = log.conversation(conversation, self._scope).last_seq
         except NotFound:
