@@ -1,6 +1,7 @@
 """Merged segments are what a build from the living documents gives, whatever the steps."""
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,40 @@ def test_below_some_hundred_thousand_documents_there_are_two_segments_at_rest() 
         assert len(index._store.segments) <= 3
     assert len(index) == 53_000
     assert [hit.id for hit in index.search("number51999")] == ["d51999"]
+
+
+def test_each_chunk_of_a_generator_is_visible_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bm25_module, "_CHUNK", 50)
+    monkeypatch.setattr(bm25_module, "DOCUMENTS", 10)
+    monkeypatch.setattr(bm25_module, "_FAN_IN", 3)
+    index = BM25Index("plain")
+    index.add("d3", "old")
+    seen = []
+
+    def made(broken: bool) -> Iterator[Document]:
+        for n in range(500):
+            if n % 50 == 0:
+                seen.append(len(index.search("common", 1_000)))
+            if broken and n == 220:
+                raise OSError("the source is gone")
+            yield Document(f"d{n}", f"common own{n}")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        index.add_many(made(broken=True))
+    assert seen == [0, 50, 100, 150, 200]
+    assert len(index) == 200
+    assert index.search("old") == []
+    index.add_many(made(broken=False))
+    assert seen[5:] == [200] * 5 + [250, 300, 350, 400, 450]
+    assert len(index) == 500
+    assert len(index._store.segments) <= 2
+    assert list(index.ids()) == [f"d{n}" for n in range(500)]
+
+
+def test_removals_alone_give_room_back() -> None:
+    index = BM25Index("plain")
+    index.add_many(Document(f"d{n}", f"text number{n}") for n in range(4_000))
+    for n in range(3_000):
+        assert index.remove(f"d{n}")
+    assert sum(len(segment) for segment in index._store.segments) < 2_000
+    assert len(index.search("text", 5_000)) == 1_000

@@ -52,7 +52,7 @@ class Store:
         self.asked: dict[str, tuple[int, ...]] = {}
         self._merge: Iterator[tuple[Segment, list[Ints]] | None] | None = None
         self._merging: list[Segment] = []
-        self._merge_version = self._adds = 0
+        self._merge_version = self._changes = 0
         self._neighbours = Neighbours()
 
     def locate(self, id: str) -> tuple[Segment | Head, int] | None:
@@ -88,11 +88,9 @@ class Store:
                 self._count(terms, 1, length)
                 self.weighted = self.weighted or weight != 1.0
                 self.inserted += 1
-            self._adds += 1
             if self.head.full:
                 self._seal()
-            if self._adds % _PACE == 0:
-                self.step()
+            self._go_on()
 
     def append(self, segment: Segment) -> None:
         """Add a segment, whose insertion numbers begin at 0; it replaces the documents of its ids.
@@ -119,7 +117,15 @@ class Store:
         """Remove a document; False if there was none."""
         with self.lock:
             self.version += 1
-            return self._kill(id)
+            found = self._kill(id)
+        self._go_on()
+        return found
+
+    def _go_on(self) -> None:
+        """Do a step of merging at every few changes."""
+        self._changes += 1
+        if self._changes % _PACE == 0:
+            self.step()
 
     def _kill(self, id: str) -> bool:
         found = self.locate(id)
