@@ -124,3 +124,64 @@ def test_stored_text_cannot_drive_the_terminal() -> None:
     assert safe("na\u00efve \u2699 \u65e5\u672c \U0001f469\u200d\U0001f680") == (
         "na\u00efve \u2699 \u65e5\u672c \U0001f469\u200d\U0001f680"
     )
+
+
+def test_a_reader_that_has_gone_is_no_error(run: Run, tmp_path: Path) -> None:
+    assert run("remember", "Mira plays the cello").returncode == 0
+    for words in (["recall", "cello"], ["list", "--json"], ["export"], ["--help"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "memsheaf.interfaces", *words],
+            cwd=tmp_path / "here",
+            env={**os.environ, "MEMSHEAF_HOME": str(tmp_path / "home")},
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+        os.close(writing)
+        assert done.returncode == 0, words
+        assert b"Error" not in done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "closing", "code"),
+    [("list", ">&-", 1), ("export", ">&-", 1), ("remember -", "<&-", 2), ("import -", "<&-", 0)],
+)
+def test_closed_streams_are_empty_ones(tmp_path: Path, words: str, closing: str, code: int) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m memsheaf.interfaces {words} {closing}"],
+        cwd=tmp_path,
+        env={**os.environ, "MEMSHEAF_HOME": str(tmp_path / "home")},
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    assert done.returncode == code
+    assert b"Error" not in done.stderr
+
+
+def test_a_warning_is_told_once_and_cannot_drive_the_terminal(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "here" / "evil\x1b]0;title\x07"
+    folder.mkdir()
+    (folder / "memsheaf.toml").write_text("[scope]\nuser_id = '${WHO}'\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "memsheaf.interfaces", "recall", "anything"],
+        cwd=folder,
+        env={**os.environ, "MEMSHEAF_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count(b"is ignored") == 1
+    assert b"\x1b" not in done.stderr
+
+
+def test_a_data_folder_that_is_a_file_is_told_in_plain_words(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "here" / "memsheaf.toml").write_text("[[providers]]\ntype = 'local'\n")
+    (tmp_path / "here" / ".memsheaf").write_text("mine")
+    done = run("remember", "Mira plays the cello")
+    assert done.returncode == 2
+    assert b"a file stands where the folder" in done.stderr
+    assert b"Errno" not in done.stderr
+    assert (tmp_path / "here" / ".memsheaf").read_text() == "mine"

@@ -124,7 +124,7 @@ def test_bc_087_seven_backends(gate: threading.Event) -> None:
             assert "NoneType" in str(told["E"])
             assert told["F"].notes == ("cut to the 30 that were asked for",)
             assert "1 dropped: its score is not a finite number" in told["G"].notes
-            assert "1 dropped: its content is not text" in told["G"].notes
+            assert "1 dropped: its record breaks the rules of records" in told["G"].notes
             assert {"A", "B"} <= {s.provider for hit in result for s in hit.sources}
             assert result.partial
         assert len(drawn) < 1_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from importlib import import_module
@@ -79,15 +80,27 @@ def cli() -> None:
     """
 
 
+class _Told(logging.Handler):
+    """Tells warnings as the command tells everything: escaped, on one line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit with its code.
 
     Args:
         arguments: Those after the command's name; the process's by default.
     """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    logging.getLogger("memsheaf").addHandler(_Told())
     # Words are UTF-8 whatever the locale says; Python decoded them by the locale.
     given = sys.argv[1:] if arguments is None else arguments
     words = [os.fsencode(word).decode("utf-8", "replace") for word in given]
+    stdout = sys.stdout
     try:
         code = cli.main(args=words, prog_name="memsheaf", standalone_mode=False)
     except click.ClickException as error:
@@ -96,10 +109,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         complain("stopped")
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader has gone; keep the interpreter from complaining while it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit as end:
+        # Where the reader of a pipe has gone click replaces stdout and says 1, "nothing found".
+        sys.exit(end.code if sys.stdout is stdout else 0)
     except Exception as error:
         sys.exit(_failed(error))
     sys.exit(code if isinstance(code, int) else 0)

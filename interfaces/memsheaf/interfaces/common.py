@@ -96,7 +96,7 @@ def opened(
     scope = scope_of(config.scope, everyone=everyone, **given)
     from memsheaf.stack import MemoryStack
 
-    with MemoryStack.from_config() as stack:
+    with MemoryStack.from_config(config) as stack:
         yield Opened(stack, scope)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from .contract import Order
 from .errors import ClosedError
@@ -19,6 +19,9 @@ from .relevance import Reranker
 from .results import Blocks, ForgetReport, ImportReport, Outcome, Page, Receipt, SearchResult
 from .scope import Scope
 from .workers import Call, Workers
+
+if TYPE_CHECKING:
+    from .config import Config
 
 __all__ = ["AsyncMemoryStack"]
 
@@ -42,7 +45,7 @@ class AsyncMemoryStack:
         self._closed = False
 
     @classmethod
-    async def from_config(cls, start: Path | str | None = None, **overrides: Any) -> Self:
+    async def from_config(cls, start: Path | str | Config | None = None, **overrides: Any) -> Self:
         """See `MemoryStack.from_config`."""
         return cls(await asyncio.to_thread(MemoryStack.from_config, start, **overrides))
 

@@ -61,12 +61,17 @@ def _prepare(config: Config, folder: Path) -> None:
     data = folder.parent
     if folder.is_symlink() and not folder.resolve().is_relative_to(data.resolve()):
         raise ProviderUnavailable(f"{folder} is a link out of {data}; remove the link")
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if data.stat().st_mode & 0o077 and os.access(data, os.W_OK):
-        data.chmod(0o700)
-    ignore = data / ".gitignore"
-    if data.name == DATA_FOLDER and not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if data.stat().st_mode & 0o077 and os.access(data, os.W_OK):
+            data.chmod(0o700)
+        ignore = data / ".gitignore"
+        if data.name == DATA_FOLDER and not ignore.exists() and os.access(data, os.W_OK):
+            ignore.write_text("*\n", encoding="utf-8")
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ProviderUnavailable(f"a file stands where the folder {data} should be") from error
+    except OSError as error:
+        raise ProviderUnavailable(f"{data} cannot be used: {error.strerror}") from error
 
 
 def _reason(error: Exception) -> str:

@@ -148,7 +148,8 @@ class FanOut:
                 pooled[place] = (call, due)
                 call.when_ended(lambda _, place=place: ended.put(place))  # type: ignore[misc]
         for place in inline:
-            answers[place] = self._run_inline(operation, requests[place])
+            limit = min(requests[place].mounted.timeout or timeout, deadline - start)
+            answers[place] = self._run_inline(operation, requests[place], limit)
         while pooled:
             place = self._next(pooled, ended)
             call, due = pooled.pop(place)
@@ -191,31 +192,36 @@ class FanOut:
         return request.mounted.inline and not request.mounted.hooks[request.hook].is_async
 
     def _start(self, request: Request, limit: float) -> Call | None:
-        assert request.hook is not None
-        hook = request.mounted.hooks[request.hook]
-        runner = self._runner(request.mounted.name)
-        arguments = hook.bind(request.arguments)
-
-        def call() -> Accepted:
-            def answer() -> Any:
-                result = hook.function(**arguments)
-                return runner.loop.run(result, limit) if inspect.iscoroutine(result) else result
-
-            return _accepted(request, answer)
-
         try:
-            return runner.workers.submit(call)
+            workers = self._runner(request.mounted.name).workers
+            return workers.submit(lambda: self._make(request, limit))
         except RuntimeError:
             return None
 
-    def _run_inline(self, operation: Operation, request: Request) -> Answer:
+    def _make(self, request: Request, limit: float) -> Accepted:
+        """Call the hook, check its answer, and add what it said of itself."""
         assert request.hook is not None
         hook = request.mounted.hooks[request.hook]
+        marks: list[str] = []
+        token = _marks.set(marks)
+        try:
+            result = hook.function(**hook.bind(request.arguments))
+            if inspect.iscoroutine(result):
+                result = self._runner(request.mounted.name).loop.run(result, limit)
+            accepted = request.accept(result)
+        finally:
+            _marks.reset(token)
+        if not marks:
+            return accepted
+        return replace(accepted, partial=True, notes=(*accepted.notes, *marks))
+
+    def _run_inline(self, operation: Operation, request: Request, limit: float) -> Answer:
         start = time.monotonic()
         try:
-            arguments = hook.bind(request.arguments)
-            accepted = _accepted(request, lambda: hook.function(**arguments))
-        except (Exception, SystemExit) as error:
+            accepted = self._make(request, limit)
+        except KeyboardInterrupt:
+            raise  # on this thread it is the user's
+        except BaseException as error:  # whatever else a provider raises is its own failure
             return self._failure(operation, request, error, time.monotonic() - start)
         return self._success(operation, request, accepted, time.monotonic() - start)
 
@@ -282,19 +288,6 @@ class FanOut:
             breaker.failed()
         status = Status.TIMED_OUT if isinstance(error, TimeoutError) else Status.FAILED
         return _answer(request, operation, status, reason_of(error), elapsed=elapsed, error=error)
-
-
-def _accepted(request: Request, answer: Callable[[], Any]) -> Accepted:
-    """Call the hook, check its answer, and add what it said of itself."""
-    marks: list[str] = []
-    token = _marks.set(marks)
-    try:
-        accepted = request.accept(answer())
-    finally:
-        _marks.reset(token)
-    if not marks:
-        return accepted
-    return replace(accepted, partial=True, notes=(*accepted.notes, *marks))
 
 
 def reason_of(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .core import Core
@@ -40,6 +40,7 @@ class Forgetter:
         if record is not None:
             seen, _ = self._same_content(record)
             ids += sorted({hit.record.id for _, hit in seen} - {record_id})
+        known = {target: self._known(target) for target in ids}  # a deletion drops them
         deleted: list[str] = []
         outcomes: dict[str, Outcome] = {}
         for target in ids:
@@ -49,7 +50,7 @@ class Forgetter:
                 outcomes[outcome.provider] = _worse(outcomes.get(outcome.provider), outcome)
                 if answer.value and target not in deleted:
                     deleted.append(target)
-        remaining, unverified, checks = self._look_again(ids, asked, record)
+        remaining, unverified, checks = self._look_again(known, asked, record)
         report = ForgetReport(
             record_id,
             bool(deleted) and not remaining,
@@ -129,27 +130,35 @@ class Forgetter:
                     found.append((provider, hit))
         return found, answers
 
+    def _known(self, target: str) -> list[tuple[Mounted, str]]:
+        """Under which ids each provider knows a record."""
+        native = self._core.native.native
+        getters = [m for m in self._core.mounted if m.has("get")]
+        return [(m, each) for m in getters for each in native(m.name, target) or (target,)]
+
     def _look_again(
-        self, ids: Sequence[str], scope: Scope, record: MemoryRecord | None
+        self,
+        known: Mapping[str, Sequence[tuple[Mounted, str]]],
+        scope: Scope,
+        record: MemoryRecord | None,
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Outcome, ...]]:
         """Ask by id, and by text where it is known; returns who still shows it, who cannot say."""
         core = self._core
-        asked: list[Mounted] = [m for m in core.mounted if m.has("get")]
         answers = [
             answer
-            for target in ids
+            for target, places in known.items()
             for answer in core.read(
                 "get",
                 [
                     core.request(
                         m,
                         "get",
-                        accept_record(m, scope),
+                        accept_record(m, scope, (each, target)),
                         m.cannot_answer(scope),
-                        record_id=target,
+                        record_id=each,
                         scope=scope,
                     )
-                    for m in asked
+                    for m, each in places
                 ],
             )
         ]

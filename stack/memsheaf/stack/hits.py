@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from math import isfinite
 
 from .errors import ProviderError
 from .fanout import Accepted
 from .filters import Filter
 from .mount import Mounted
+from .plain import plain_hit, plain_record
 from .records import MemoryRecord
 from .results import Hit
 from .scope import Scope
 from .times import now
 
 __all__ = ["accept_hits", "accept_record", "accept_records", "stamped"]
-
-
-_NUMBERS = (float, int)
 
 
 def accept_hits(
@@ -35,20 +32,22 @@ def accept_hits(
         kept: list[Hit] = []
         received = 0
         moment = now()
-        for hit in itertools.islice(_iterate(answer), limit + 1):
+        handed = iter(_iterate(answer))
+        for given in itertools.islice(handed, limit):
             received += 1
-            if received > limit:
-                dropped["more than were asked for"] = 1
-                break
-            reason = _fault(hit, mounted, scope, filters, moment)
-            if reason is not None:
-                dropped[reason] = dropped.get(reason, 0) + 1
-                continue
-            assert isinstance(hit, Hit)
-            kept.append(hit if mounted.pinned is None else stamped(hit, mounted))
+            hit = plain_hit(given)
+            if isinstance(hit, Hit):
+                if mounted.pinned is not None:
+                    hit = stamped(hit, mounted)
+                reason = _refusal(hit.record, scope, filters, moment)
+                if reason is None:
+                    kept.append(hit)
+                    continue
+            else:
+                reason = hit
+            dropped[reason] = dropped.get(reason, 0) + 1
         notes = [f"{count} dropped: {reason}" for reason, count in dropped.items()]
-        if "more than were asked for" in dropped:
-            notes = [n for n in notes if not n.endswith("more than were asked for")]
+        if received == limit and next(handed, handed) is not handed:
             notes.append(f"cut to the {limit} that were asked for")
         if filters is not None and not mounted.filters_natively:
             notes.append("filtered by the stack")
@@ -57,17 +56,24 @@ def accept_hits(
     return accept
 
 
-def accept_record(mounted: Mounted, scope: Scope) -> Callable[[object], Accepted]:
-    """A check for the answer of ``get``: a record in the scope, or None."""
+def accept_record(
+    mounted: Mounted, scope: Scope, ids: Collection[str]
+) -> Callable[[object], Accepted]:
+    """A check for the answer of ``get``: one of the ids, in the scope, or None."""
 
     def accept(answer: object) -> Accepted:
         if answer is None:
             return Accepted(None)
-        if not isinstance(answer, MemoryRecord):
+        if not issubclass(type(answer), MemoryRecord):
             raise ProviderError(f"get returned {type(answer).__name__}, not a record or None")
-        record = _stamp(answer, mounted)
-        if not scope.matches(record.scope) or record.is_expired():
-            return Accepted(None, notes=("a record outside the scope or expired was dropped",))
+        record = plain_record(answer)
+        if record is None:
+            raise ProviderError("get returned a record that breaks the rules of records")
+        record = _stamp(record, mounted)
+        asked = record.id in ids
+        reason = _refusal(record, scope, None, now()) if asked else "not the one that was asked for"
+        if reason is not None:
+            return Accepted(None, notes=(f"1 dropped: {reason}",))
         return Accepted(record, 1)
 
     return accept
@@ -80,19 +86,19 @@ def accept_records(
 
     def accept(answer: object) -> Accepted:
         moment = now()
-        received = list(itertools.islice(_iterate(answer), limit))
-        kept = [
-            stamped_record
-            for record in received
-            if isinstance(record, MemoryRecord)
-            for stamped_record in (_stamp(record, mounted),)
-            if scope.matches(stamped_record.scope)
-            and not stamped_record.is_expired(moment)
-            and (filters is None or filters.matches(stamped_record))
-        ]
-        lost = len(received) - len(kept)
-        notes = (f"{lost} dropped: outside the scope or filter, or expired",) if lost else ()
-        return Accepted((kept, received, len(received) >= limit), len(kept), notes)
+        received: list[MemoryRecord] = []
+        kept: list[MemoryRecord] = []
+        count = 0
+        for given in itertools.islice(_iterate(answer), limit):
+            count += 1
+            record = plain_record(given)
+            if record is not None:
+                received.append(record := _stamp(record, mounted))
+                if _refusal(record, scope, filters, moment) is None:
+                    kept.append(record)
+        lost = count - len(kept)
+        notes = (f"{lost} dropped: no records, outside the scope or filter, or expired",)
+        return Accepted((kept, received, count >= limit), len(kept), notes if lost else ())
 
     return accept
 
@@ -125,21 +131,10 @@ def _iterate(answer: object) -> Iterable[object]:
     return answer
 
 
-def _fault(
-    hit: object, mounted: Mounted, scope: Scope, filters: Filter | None, moment: datetime
+def _refusal(
+    record: MemoryRecord, scope: Scope, filters: Filter | None, moment: datetime
 ) -> str | None:
-    """Why a hit is dropped, or None."""
-    if not isinstance(hit, Hit) or not isinstance(record := hit.record, MemoryRecord):
-        return "not a Hit with a MemoryRecord"
-    if not isinstance(hit.score, _NUMBERS) or not isfinite(hit.score):
-        return "its score is not a finite number"
-    share = hit.relevance
-    if share is not None and not (isinstance(share, _NUMBERS) and 0 <= share <= 1):
-        return "its relevance is not in [0, 1]"
-    if not isinstance(record.content, str):
-        return "its content is not text"
-    if mounted.pinned is not None:
-        record = _stamp(record, mounted)
+    """Why a record may not be returned, or None."""
     if not scope.matches(record.scope):
         return "outside the scope"
     if record.expires_at is not None and record.is_expired(moment):

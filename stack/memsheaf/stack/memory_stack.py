@@ -25,6 +25,7 @@ from .transfer import export_lines, import_lines
 from .writing import Writer
 
 if TYPE_CHECKING:
+    from .config import Config
     from .nested import StackProvider
 
 __all__ = ["MemoryStack"]
@@ -81,20 +82,25 @@ class MemoryStack:
         self._forgetter = Forgetter(self._core, self._reader)
 
     @classmethod
-    def from_config(cls, start: Path | str | None = None, **overrides: Any) -> Self:
+    def from_config(cls, start: Path | str | Config | None = None, **overrides: Any) -> Self:
         """The stack that the configuration declares.
 
         Args:
-            start: Where to look for a workspace, upward; the working directory by default.
+            start: Where to look for a workspace, upward; the working directory by default. Or a
+                configuration that `load_config` has read.
             overrides: Settings that beat environment and files, see `load_config`.
 
         Raises:
             ConfigError: A setting is wrong; the message names file, key and fix.
         """
-        from .config import load_config
+        from .config import Config, load_config
         from .config_mounts import mounts
 
-        config = load_config(Path(start) if start is not None else None, overrides)
+        if not isinstance(start, Config):
+            start = load_config(Path(start) if start is not None else None, overrides)
+        elif overrides:
+            raise UsageError("give settings to load_config, or none beside its result")
+        config = start
         return cls(
             mounts(config),
             scope=config.scope,

@@ -91,7 +91,7 @@ class Reader:
                 native = core.native.native(m.name, record_id)
                 skip = m.cannot_answer(scope)
                 for known in native or (record_id,):
-                    accept = accept_record(m, scope)
+                    accept = accept_record(m, scope, (known, record_id))
                     requests.append(
                         core.request(m, "get", accept, skip, record_id=known, scope=scope)
                     )

@@ -189,7 +189,12 @@ class LoopThread:
     @staticmethod
     def _serve(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        loop.run_forever()
+        while True:
+            try:
+                loop.run_forever()
+                break
+            except (SystemExit, KeyboardInterrupt):
+                continue  # a provider raised it; its own call is told, the loop serves the others
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(loop.shutdown_asyncgens())
