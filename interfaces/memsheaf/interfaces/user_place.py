@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memsheaf.stack import ScopeError
 from memsheaf.stack.config import Config, load_config
+from memsheaf.stack.registry import Registry
 
 from .common import refuse_if, scope_of
+from .model_place import opened_models
 from .place import prepare
 
 if TYPE_CHECKING:
-    from memsheaf.usermodel import UserModel
+    from memsheaf.usermodel import Deriver, UserModel
 
 __all__ = ["Known", "opened_user"]
 
 _TYPE = "user_model"
 _FOLDER = "users"
 _DATABASE = "cache.db"
+_OFFLINE = "rules"  # needs no look at the plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,15 @@ class Known:
 
 @contextmanager
 def opened_user(
-    user_id: str | None, *, make: bool = False, deriver: str = "rules"
+    user_id: str | None, *, make: bool = False, deriver: str = "rules", depth: int = 1
 ) -> Iterator[Known]:
     """Open the user model of a call; it derives only when it is asked to.
 
     Args:
         user_id: The user; the configuration's, or the login name, where not given.
         make: Make the folder where there is none.
-        deriver: The name of what derives.
+        deriver: The name of what derives; one that takes a `model` gets the configured ones.
+        depth: Passes of a derivation.
     """
     config = load_config()
     refuse_if(config.disabled)
@@ -63,8 +68,25 @@ def opened_user(
         prepare(folder.parent)
     from memsheaf.usermodel import UserModel
 
-    with UserModel(folder, deriver=deriver, background=False) as model:
-        yield Known(folder, user, model)
+    with ExitStack() as needed:
+        chosen = _deriver(config, deriver, needed)
+        yield Known(
+            folder,
+            user,
+            needed.enter_context(UserModel(folder, deriver=chosen, depth=depth, background=False)),
+        )
+
+
+def _deriver(config: Config, name: str, needed: ExitStack) -> Deriver | str:
+    """A deriver that takes a model, with the configured chain; the name of any other."""
+    if name == _OFFLINE:
+        return name
+    factory = Registry("memsheaf.derivers").load(name)
+    if not callable(factory) or "model" not in signature(factory).parameters:
+        return name
+    from memsheaf.usermodel import load_deriver
+
+    return load_deriver(name, model=needed.enter_context(opened_models(config, _TYPE)))
 
 
 def _folder(config: Config) -> Path:

@@ -27,7 +27,19 @@ __all__ = ["COMMANDS"]
 _PAGE = 500  # items that are handed over at once
 
 deriver_option = click.option(
-    "--deriver", default="rules", show_default=True, metavar="NAME", help="What derives."
+    "--deriver",
+    default="rules",
+    show_default=True,
+    metavar="NAME",
+    help="What derives: rules, llm, ...",
+)
+
+depth_option = click.option(
+    "--depth",
+    type=click.IntRange(1, 5),
+    default=1,
+    show_default=True,
+    help="Passes; from the second on, a chat model questions what it proposed.",
 )
 
 
@@ -36,6 +48,7 @@ deriver_option = click.option(
 @click.option("--sessions", is_flag=True, help="From the kept conversations of this user.")
 @click.option("--conversation", "chosen", multiple=True, metavar="ID", help="Only from this one.")
 @deriver_option
+@depth_option
 @user_option
 @json_option
 def learn(
@@ -43,6 +56,7 @@ def learn(
     sessions: bool,
     chosen: tuple[str, ...],
     deriver: str,
+    depth: int,
     user_id: str | None,
     as_json: bool,
 ) -> int:
@@ -59,7 +73,7 @@ def learn(
     if text is not None and not text.strip():
         raise click.UsageError("the text is empty")
     with (
-        opened_user(user_id, make=True, deriver=deriver) as known,
+        opened_user(user_id, make=True, deriver=deriver, depth=depth) as known,
         opened_sessions(make=text is not None, user_id=known.user_id) as kept,
     ):
         model = known.model
@@ -99,11 +113,12 @@ def learn(
 @click.command()
 @click.option("--retry", is_flag=True, help="Also what was set aside after too many attempts.")
 @deriver_option
+@depth_option
 @user_option
 @json_option
-def refresh(retry: bool, deriver: str, user_id: str | None, as_json: bool) -> int:
+def refresh(retry: bool, deriver: str, depth: int, user_id: str | None, as_json: bool) -> int:
     """Derive now what waits of a user."""
-    with opened_user(user_id, deriver=deriver) as known:
+    with opened_user(user_id, deriver=deriver, depth=depth) as known:
         version = lines = 0
         if known.model is not None:
             if retry:
