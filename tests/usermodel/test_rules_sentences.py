@@ -7,6 +7,31 @@ import pytest
 from memsheaf.usermodel.rules_statements import Statement, read
 
 STATEMENTS = [
+    # chat style, and what stands around a statement
+    ("pls dont use emojis when u answer me", "Wants the assistant to not use emojis"),
+    ("dont call me buddy", "Does not want to be called buddy"),
+    ("you should know that I'm colour blind", "Is colour blind"),
+    ("I should mention that I'm allergic to nuts", "Is allergic to nuts"),
+    ("Correction: I work for Siemens, not Bosch", "Works for Siemens"),
+    ("My goal this year is to run a marathon", "Wants to run a marathon"),
+    ("I hardly ever drink alcohol", "Hardly ever drinks alcohol"),
+    ("I'm a big believer in testing", "Believes in testing"),
+    ("I play the oboe in a local orchestra", "Plays the oboe in a local orchestra"),
+    (
+        "I've been volunteering at a food bank for about a month now.",
+        "Is volunteering at a food bank",
+    ),
+    (
+        "I've been taking a poetry class lately to help me put my feelings into words.",
+        "Is taking a poetry class",
+    ),
+    ("I often travel.", "Often travels"),
+    ("Hi Claude,\nI live in Turin.", "Lives in Turin"),
+    ("I'm gluten intolerant", "Is gluten intolerant"),
+    ("we dont use docker", "Does not use docker"),
+    ("Always remember that I'm diabetic", "Is diabetic"),
+    ("I do yoga on Tuesdays", "Does yoga on Tuesdays"),
+    ("- [x] I want to learn Rust", "Wants to learn Rust"),
     # names, age, origin
     ("My name is Priya.", "Is called Priya"),
     ("Hi! My name is Jean-Luc Moreau, nice to meet you.", "Is called Jean-Luc Moreau"),
@@ -172,6 +197,17 @@ STATEMENTS = [
 ]
 
 NONE = [
+    # letters, transcripts, jokes, and what the request of the moment is about
+    "Can you fix this email?\n\nHi team,\nI love working here and I live in Madrid.\nBest, Ana",
+    "Dear Sir or Madam,\nI live in Leeds and I am a nurse.\nKind regards,\nAda",
+    "user: I love tea\nassistant: noted",
+    "Human: I live in Rome",
+    "I'm vegan... just kidding, I love steak",
+    "Remind me to call mum. I always forget.",
+    "I'm particularly interested in UniLodge Melbourne.",
+    "I'm interested in UniLodge Melbourne, but I'd like to know more about the prices.",
+    "I'm interested in jazz festivals. Can you tell me more?",
+    "I don't want to spend more than ten dollars a bulb.",
     # questions
     "Do I like tea?",
     "I love coffee, don't I?",

@@ -40,6 +40,8 @@ _CONTRACTIONS = [
         (r"\b(\w+in)'(?=\s)", r"\1g"),
         (r"\b(I|we) do (?=(?:really )?(?:like|love|enjoy|prefer|have|hate|use|play)\b)", r"\1 "),
         (r"\bi\b", "I"),
+        (r"\bpl[sz]+\b", "please"),
+        (r"(?-i:\bu)(?=\s|$)", "you"),
         (r"\bfavorite(s?)\b", r"favourite\1"),
     )
 ]

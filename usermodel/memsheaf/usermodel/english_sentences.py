@@ -37,11 +37,14 @@ _SECRETS = re.compile(
 _PASTED = re.compile(
     r"^(?:-{2,}\s*(?:original|forwarded) message.*|on .{4,80} wrote:\s*$|(?:from|subject|to|"
     r"sent):\s.*|traceback \(most recent call last\):.*|-{3,}\s*$"
-    r"|.*:\s*\n(?=[\s\S]{300}))",  # something is announced, and much follows
+    r"|.*:\s*\n(?=[\s\S]{300})"  # something is announced, and much follows
+    r"|(?<=\n)[ \t]*(?:dear|hi|hello|hey)\b[^\n.!?]{0,40},\s*$)"  # a letter begins below
+    r"|^[ \t]*(?:dear|hi|hello|hey)\b[^\n.!?]{0,40},[ \t]*\n(?=[\s\S]*^[ \t]*(?:best|kind|warm|"
+    r"yours|sincerely|regards|cheers)\b[^\n.!?]{0,20},?[ \t]*$)",  # or is the whole message
     re.IGNORECASE | re.MULTILINE,
 )
 _TASK = re.compile(
-    r"\b(?:translat|proofread|rewrit|rewrite|rephras|paraphras|summari[sz]|correct|edit|improv|"
+    r"\b(?:translat|proofread|rewrit|rewrite|rephras|paraphras|summari[sz]|correct(?!ion\b)|edit|improv|"
     r"polish|shorten|continu|complet|fix|review|analy[sz]|classif|grammar|here is|here are|"
     r"following|below|draft|write|essay|story|poem|lyrics|dialogue|transcript|cover letter|"
     r"prompt|email|letter|bio|review|example|sentence|says?|said|"
@@ -57,6 +60,7 @@ _PROMPT = re.compile(
 )
 _NOT_SPEECH = re.compile(
     r"^(?:\s*>|    |\t|\s*\||\s*\$ |\s*#|\s*@@|\s*[+-]{1,3}(?=\S)|\s*\w+\s*[:=]\s*[\[{(\"'])|"
+    r"^\s*(?i:user|assistant|system|human|ai|bot|agent|me|you): |"
     r"^\s*(?!(?:Remember|Note|PS|FYI|Update|Reminder|Correction|Important|Edit|BTW):)[A-Z][\w "
     r".]{0,30}:\s+\S",
 )
@@ -115,7 +119,7 @@ def own_speech(message: str) -> str:
     text = _SECRETS.sub(OPAQUE, _LINKS.sub(OPAQUE, text))
     text = _QUOTED.sub(lambda quoted: quoted[0] if _is_title(quoted[0]) else OPAQUE, text)
     return "\n".join(
-        re.sub(r"^\s*(?:[-*\u2022]|\d+[.)])\s+", "", line)
+        re.sub(r"^\s*(?:[-*\u2022]|\d+[.)])\s+(?:\[[ xX]\]\s+)?", "", line)
         for line in text.split("\n")
         if not _NOT_SPEECH.match(line)
     )

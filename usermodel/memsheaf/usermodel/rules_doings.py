@@ -11,14 +11,14 @@ DOINGS = (
     Rule(
         GOAL,
         r"my (?:main |biggest |ultimate |long-term |big |new )?(?:goal|dream|aim|ambition|plan|"
-        r"resolution)(?: for [\w ]{1,20}?)? (?:is|has always been) to {act}",
+        r"resolution)(?: (?:for|this|in) [\w ]{1,20}?)? (?:is|has always been) to {act}",
         "Wants to {act}",
         None,
         0.85,
     ),
     Rule(
         GOAL,
-        r"I do not want to (?P<act>{aim}\b.*?)(?: anymore| any more)?$",
+        r"I do not want to (?!spend (?:more|less)\b)(?P<act>{aim}\b.*?)(?: anymore| any more)?$",
         "Does not want to {act}",
         "want:{act}",
         0.75,
@@ -83,7 +83,17 @@ DOINGS = (
     # Habits
     Rule(
         HABIT,
-        r"(?:I|we) (?P<how>{often}) {do}{rest}",
+        r"I {adv}do (?P<thing>yoga|pilates|karate|judo|taekwondo|crossfit|ballet|gymnastics|"
+        r"ceramics|pottery|calligraphy|photography|woodworking|martial arts|stand-up comedy|"
+        r"freelance work)(?P<rest>.*)",
+        "Does {thing} {rest}",
+        None,
+        0.8,
+    ),
+    Rule(
+        HABIT,
+        r"(?:I|we) (?P<how>{often}) (?={activity}|\S+ (?!because\b|but\b|and\b|so\b|when\b))"
+        r"{do}{rest}",
         "{how} {do} {rest}",
         None,
         0.75,
@@ -155,15 +165,6 @@ DOINGS = (
     ),
     Rule(
         HABIT,
-        r"I {adv}do (?P<thing>yoga|pilates|karate|judo|taekwondo|crossfit|ballet|gymnastics|"
-        r"ceramics|pottery|calligraphy|photography|woodworking|martial arts|stand-up comedy|"
-        r"freelance work)(?P<rest>.*)",
-        "Does {thing} {rest}",
-        None,
-        0.8,
-    ),
-    Rule(
-        HABIT,
         r"I {adv}(?P<do>run|write) (?P<thing>(?:half[- ])?marathons|\d+ ?ks?\b|ultramarathons|"
         r"poetry|poems|songs|novels|fiction|music|short stories|screenplays|plays|lyrics|stories)",
         "{do} {thing}",
@@ -174,7 +175,8 @@ DOINGS = (
         HABIT,
         r"I {adv}(?P<do>{activity})(?! (?:it|this|that|into|out|up|the (?!piano|guitar|violin|"
         r"cello|drums|flute|trumpet|saxophone|clarinet|harp|organ|bass|ukulele|banjo|viola|"
-        r"trombone|accordion))\b){rest}",
+        r"trombone|accordion|oboe|bassoon|tuba|horn|french horn|double bass|mandolin|keyboards?|"
+        r"bagpipes|recorder|harmonica|fiddle|lute|cornet))\b){rest}",
         "{do} {rest}",
         "{do}:{rest}",
         0.75,
@@ -245,6 +247,24 @@ DOINGS = (
         None,
         0.8,
         is_definite=True,
+    ),
+    Rule(
+        INSTRUCTION,
+        r"(?:please )?(?:do not|stop) (?:ever )?(?P<act>{assist}\b.*?) (?:when|while) you "
+        r"(?:are )?(?:answer|reply|respond|write|talk|explain)(?:ing)?\b",
+        "Wants the assistant to not {act}",
+        None,
+        0.8,
+        is_definite=True,
+    ),
+    Rule(
+        INSTRUCTION,
+        r"(?:please )?(?:do not|never|stop) call(?:ing)? me (?P<plain>(?!back|today|tonight|"
+        r"tomorrow|now|later|that|this|it|an?\b|the|out|at|on|in|up|when|if|after|before|so\b)"
+        r"[\w'-]+(?: [\w'-]+)?)(?: again| any ?more|,? please)?$",
+        "Does not want to be called {plain}",
+        None,
+        0.85,
     ),
     Rule(
         INSTRUCTION,

@@ -37,7 +37,8 @@ _SARCASM = re.compile(
 )
 _TAKEN_BACK = re.compile(
     r"(?:haha |lol )?(?:not|not really|just kidding|kidding|jk|nope|or not|no way|said no one "
-    r"ever|as if|i wish|in my dreams)(?: lol| haha)?",
+    r"ever|as if|i wish|in my dreams)(?: lol| haha)?|(?:haha |lol |no,? )?(?:just "
+    r"kidding|kidding|jk|just joking)\b.*",
     re.IGNORECASE,
 )
 # Around a mention: it is gone, or it is somebody else's.

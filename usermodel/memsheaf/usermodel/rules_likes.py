@@ -103,7 +103,15 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
-        r"I {am} (?P<how>into|fond of|keen on|passionate about|interested in(?! (?:the\b|an?\b|"
+        r"I {am} an? (?:(?:big|firm|strong|great|huge) )*believer in {thing}",
+        "Believes in {thing}",
+        "like:{thing}",
+        0.8,
+    ),
+    Rule(
+        PREFERENCE,
+        r"I (?!am (?:\w+ )?(?:particularly|specifically|especially|mainly|mostly) interested\b)"
+        r"{am} (?P<how>into|fond of|keen on|passionate about|interested in(?! (?:the\b|an?\b|"
         r"learning more|learning$|learning about the|(?!learn|study|becom|work|volunteer|"
         r"teach)\w+ing\b|\"|how\b|what\b|some\b|other\b|more\b|options))|obsessed with|crazy "
         r"about|addicted to) {thing}",

@@ -232,9 +232,9 @@ PERSON = (
     ),
     Rule(
         FACT,
-        r"I {am} (?:lactose|gluten)[- ]intolerant",
-        "Is lactose intolerant",
-        "is:lactose intolerant",
+        r"I {am} (?P<plain>lactose|gluten|fructose|histamine)[- ]intolerant",
+        "Is {plain} intolerant",
+        "is:{plain} intolerant",
         0.95,
     ),
     # Health and diet

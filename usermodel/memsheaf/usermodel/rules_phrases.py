@@ -52,7 +52,7 @@ _DANGLING = re.compile(
     r"\b(?:of|in|to|with|for|and|or|the|a|an|my|our|at|on|about|that|as|by|from|than|into|like|"
     r"very|really|so|more|most|all|no|not|but|when|which|who|whose|I|am|be|being|get|getting|"
     r"some|any|every|each|their|because|without|over|how|what|why|where|if|new|good|make|take|"
-    r"keep|let|put|give)$",
+    r"keep|let|put|give|help (?:me|us))$",
     re.IGNORECASE,
 )
 _GENERIC_THE = re.compile(
@@ -64,9 +64,10 @@ _GENERIC_THE = re.compile(
 )
 _RELATIVE = re.compile(r",?\s(?:who|whose|which|that|where|when)\s", re.IGNORECASE)
 _DURATION = re.compile(
-    r"\s+for (?:about |over |almost |nearly |at least |the (?:past|last) |a )?(?:[\w-]+ )?(?:days|"
-    r"weeks|months|years|while)\b.*$"
+    r"\s+for (?:about |over |almost |nearly |at least |the (?:past|last) |a )?(?:(?:[\w-]+ )?"
+    r"(?:days|weeks|months|years|while)|(?:an?|one|past|last) (?:day|week|month|year|decade))\b.*$"
 )
+_NOWADAYS = re.compile(r"\s(?:lately|recently|these days|right now|at the moment)(?=\s)", re.I)
 _JOINED = re.compile(r",?\s(?:and|to)\s", re.IGNORECASE)
 _POINTING_THAT = re.compile(
     r"\bthat$|\b(?:of|with|at|for|in|like|about|to|on|doing|enjoy|make|do|have|get|keep|take|see|"
@@ -104,6 +105,7 @@ def phrase(raw: str, *, is_object: bool, is_definite: bool) -> str | None:
     text = _trimmed(as_list(text))
     if is_object or not is_definite:
         text = _DURATION.sub("", text)
+    text = _NOWADAYS.sub("", text)
     if not text:
         return None if is_object else ""
     if not _says_something(text):

@@ -55,12 +55,17 @@ _LEAD = re.compile(
     r"hello|hey)(?: there)?(?!,? (?:all,? |everyone,? )?(?:I am|this is|it is) (?-i:[A-Z]))|sure|"
     r"no|nope|nah|ok|okay|haha|lol|lately|recently|now|nowadays|these days|currently|for me|as "
     r"for me|in fact|to be honest|tbh|fyi|just so you know|for the record|for context|for "
-    r"reference|please note|note|remember|please remember|keep in mind|do not forget|(?:like|as) "
+    r"reference|you should know|I should (?:add|mention|say)|bear in mind|"
+    r"please note|note|(?:always |please )?remember|keep in mind|do not forget|(?:like|as) "
     r"I (?:said|mentioned)|I (?:said|told you|mentioned|must say|have to say|mean)|correction|"
     r"sorry|since then|of course|luckily|unfortunately|sadly|first of all|right now|at the "
     r"moment|absolutely|definitely|totally|true|same here|me too|funny enough|because|for sure|"
     r"you know|(?:since|as)(?= I\b)|cool|great|awesome|nice|agreed|right|why|that is why|this is "
     r"why|now that|one reason is|also)(?: that)?\b[\s,:]*(?:(?!I\b)[A-Z]\w+,\s+)?)*",
+    re.IGNORECASE,
+)
+_ASKS_MORE = re.compile(
+    r"\b(?:tell me more|(?:know|learn|hear|find out) more|more (?:info|information|details))\b",
     re.IGNORECASE,
 )
 _STARTS = re.compile(
@@ -98,9 +103,15 @@ def read(message: str) -> list[Statement | Correction]:
         taken_back = following is not None and is_taking_back(following.text)
         if not (sentence.is_question or taken_back or len(sentence.text) > _MAX_SENTENCE):
             said += _of_sentence(sentence)
+    if _ASKS_MORE.search(message):  # then it is a topic of the day
+        said = [each for each in said if not _is_interest(each)]
     if len(message) > _MAX_REQUEST:
         said = [each for each in said if not _is_instruction(each)]
     return said
+
+
+def _is_interest(said: Statement | Correction) -> bool:
+    return isinstance(said, Statement) and said.text.startswith("Is interested in ")
 
 
 def _is_instruction(said: Statement | Correction) -> bool:

@@ -17,7 +17,10 @@ _LEVEL = (
     "sort_of a_bit a_little super extremely mainly mostly personally generally usually completely "
     "fully now both strongly seriously deeply especially currently presently already"
 )
-_OFTEN = "usually always often typically normally generally regularly frequently rarely seldom"
+_OFTEN = (
+    "usually always often typically normally generally regularly frequently rarely seldom "
+    "hardly_ever rarely_ever barely_ever"
+)
 _OCCUPATION = (
     "accountant actor actress administrator agent analyst anthropologist archaeologist architect "
     "archivist artist astronomer astronaut athlete attorney author baker banker barber barista "

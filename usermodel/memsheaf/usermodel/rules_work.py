@@ -258,7 +258,7 @@ WORK = (
     ),
     Rule(
         PREFERENCE,
-        r"I {adv}(?:do not|never) {adv}use {thing}",
+        r"(?:I|we) {adv}(?:do not|never) {adv}use {thing}",
         "Does not use {thing}",
         "use:{thing}",
         0.85,
