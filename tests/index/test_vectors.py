@@ -103,6 +103,30 @@ def test_storage_costs_only_its_rounding(storage: Storage, error: float) -> None
     assert max(abs(hit.score - cosines[int(hit.id)]) for hit in hits) < error
 
 
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_narrow_storage_behaves_alike(storage: Storage, small_blocks: None, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    index, wide = VectorIndex("toy", 8, storage=storage), VectorIndex("toy", 8)
+    for n in range(60):
+        vector, id, user = rng.standard_normal(8), str(n % 25), ("x", "y")[n % 2]
+        for each in (index, wide):
+            each.add(id, vector, partition=(user,))
+            if n % 7 == 0:
+                assert each.remove(str(n % 5)) or n < 7
+        if n == 40:
+            index.save(tmp_path, sequence=n)
+            index = VectorIndex.load(tmp_path, space="toy", dimensions=8)
+            assert (index.storage, index.sequence) == (storage, n)
+    query = rng.standard_normal(8)
+    for where in ((), ("x",)):
+        for allow in (None, {"1", "2", "3", "17"}, lambda id: id < "2"):
+            found = {h.id: h.score for h in index.search(query, 99, where=where, allow=allow)}
+            truth = {h.id: h.score for h in wide.search(query, 99, where=where, allow=allow)}
+            assert found == pytest.approx(truth, abs=0.03)
+            assert found
+    assert sorted(index.ids()) == sorted(wide.ids())
+
+
 def test_filters_act_before_the_cut() -> None:
     index = VectorIndex("toy", 2)
     ids = [f"{n:02}" for n in range(40)]
@@ -114,6 +138,12 @@ def test_filters_act_before_the_cut() -> None:
     assert [h.id for h in index.search(query, 2, where=(None, "1"))] == ["01", "03"]
     assert [h.id for h in index.search(query, 2, allow={"39", "38", "gone"})] == ["38", "39"]
     assert [h.id for h in index.search(query, 2, allow=lambda id: id > "30")] == ["31", "32"]
+    index.remove("00")
+    mask = np.array([id > "30" for id in index.ids()])
+    assert [h.id for h in index.search(query, 2, allow=mask)] == ["31", "32"]
+    assert [h.id for h in index.search(query, 2, allow=mask, where=("u", "0"))] == ["32", "34"]
+    with pytest.raises(IndexingError, match="order of ids"):
+        index.search(query, allow=mask[1:])
     assert [h.id for h in index.search(query, 9, allow={"38", "39"}, where=("u", "1"))] == ["39"]
     assert index.search(query, 5, where=("v",)) == []
     assert index.search(query, 5, allow=[]) == []

@@ -1,7 +1,7 @@
 """Exact nearest vectors by cosine, over vectors that come and go."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Literal
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from . import vector_rows
 from .documents import Partition, fill
 from .errors import IndexingError, SnapshotError
+from .filters import Allow
 from .vector_rows import BLOCK_ROWS, Block
 
 Storage = Literal["float32", "float16", "int8"]
@@ -129,7 +130,7 @@ class VectorIndex:
         limit: int = 10,
         *,
         where: Partition | None = None,
-        allow: Collection[str] | Callable[[str], bool] | None = None,
+        allow: Allow | None = None,
         min_score: float = -1.0,
     ) -> list[VectorHit]:
         """Return the vectors nearest to `vector`, best first, ties by id.
@@ -138,11 +139,13 @@ class VectorIndex:
             vector: the query; the zero vector is near to nothing.
             limit: how many at most.
             where: names that the partition must have, None standing for any.
-            allow: the only ids that may be found, or a function that says so.
+            allow: the only ids that may be found, a mask with an entry per vector in the order of
+                `ids()`, or a test on an id.
             min_score: least cosine.
 
         Raises:
-            IndexingError: the vector has another dimension or a number that is not finite.
+            IndexingError: the vector has another dimension or a number that is not finite, or the
+                mask another length than the index.
         """
         query = self._checked(vector).astype(np.float64)
         length = float(np.sqrt((query * query).sum()))
@@ -157,6 +160,14 @@ class VectorIndex:
         ]
         blocks, masks = self._selected(wanted, allow)
         found = vector_rows.best(blocks, masks, query / length, limit)
+        asked = limit
+        while callable(allow):  # only the best are asked about
+            passed = [(score, id) for score, id in found if allow(id)]
+            if len(passed) >= limit or len(found) < asked:
+                found = passed[:limit]
+                break
+            asked *= 8
+            found = vector_rows.best(blocks, masks, query / length, asked)
         return [VectorHit(id, score) for score, id in found if score >= min_score]
 
     def save(self, path: str | os.PathLike[str], *, sequence: int = 0) -> None:
@@ -291,24 +302,36 @@ class VectorIndex:
         self._blocks = tuple(blocks.values())
 
     def _selected(
-        self,
-        wanted: list[int | None],
-        allow: Collection[str] | Callable[[str], bool] | None,
+        self, wanted: list[int | None], allow: Allow | None
     ) -> tuple[tuple[Block, ...], list[npt.NDArray[np.bool_]]]:
         """Return one state of the blocks, and the rows in it that may be found."""
         if allow is None or callable(allow):
             blocks = self._blocks
-            masks = [block.matching(wanted) for block in blocks]
-            if allow is None:
-                return blocks, masks
-            allowed = [[allow(id) for id in block.ids[: block.count]] for block in blocks]
-            return blocks, [
-                mask & np.array(some, np.bool_) for mask, some in zip(masks, allowed, strict=True)
-            ]
+            return blocks, [block.matching(wanted) for block in blocks]
         with self._lock:  # places and blocks of the same moment
             blocks = self._blocks
-            places = [self._places[id] for id in allow if id in self._places]
-        chosen = {block.number: np.zeros(block.count, np.bool_) for block in blocks}
-        for number, row in places:
-            chosen[number][row] = True
+            if isinstance(allow, np.ndarray):
+                chosen = _spread(allow, blocks)
+            else:
+                places = [self._places[id] for id in allow if id in self._places]
+                chosen = {block.number: np.zeros(block.count, np.bool_) for block in blocks}
+                for number, row in places:
+                    chosen[number][row] = True
         return blocks, [block.matching(wanted) & chosen[block.number] for block in blocks]
+
+
+def _spread(
+    mask: npt.NDArray[np.bool_], blocks: tuple[Block, ...]
+) -> dict[int, npt.NDArray[np.bool_]]:
+    """Return the rows of each block that a mask over all living rows chooses."""
+    edges = np.cumsum([0, *(block.live for block in blocks)]).tolist()
+    if edges[-1] != len(mask):
+        raise IndexingError(
+            f"the mask has {len(mask)} entries and the index {edges[-1]} vectors: "
+            "make one with an entry per vector in the order of ids()"
+        )
+    chosen = {}
+    for block, start, stop in zip(blocks, edges, edges[1:], strict=False):
+        chosen[block.number] = np.zeros(block.count, np.bool_)
+        chosen[block.number][block.alive] = mask[start:stop]
+    return chosen
