@@ -18,10 +18,11 @@ from .bm25 import BM25Index
 from .documents import Partition
 from .head import Head
 from .impacts import FREQUENCIES
+from .merge import merge
 from .segment import Segment
 from .sources import Source
 
-__all__ = ["Part", "Runs", "RunsCache", "Term", "lengths_since", "look_up"]
+__all__ = ["Part", "Runs", "RunsCache", "Term", "lengths_since", "look_up", "unite"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -106,17 +107,13 @@ class Part:
         self._source, self._terms, self._cache = source, terms, cache
         self._known: _Known | None = None
         part = source.part
-        if isinstance(part, Head):
-            numbers = [number(partition) for partition in part.partitions[: source.count]]
-            self._groups: npt.NDArray[Any] = np.array(numbers, np.int32)
-            self._order = part.order
-        else:
+        self._number = number
+        self._order = part.insertion()
+        if not isinstance(part, Head):
             known = self._known = cache.of(part)
             if known.groups is None:
                 every = np.array([number(p) for p in part.partitions], np.int32)
                 known.groups = np.repeat(every, np.diff(part.first))
-            self._groups = known.groups
-            self._order = part.insertion()
 
     def runs(self, place: int) -> Runs:
         """The runs of a term, by its place in the query."""
@@ -125,7 +122,7 @@ class Part:
             return self._known.runs[term]
         begin, end = self._source.bounds[place]
         docs = self._source.docs[begin:end]
-        groups = self._groups.take(docs)
+        groups = self._groups(docs)
         at: Ints | None = None
         alive = self._source.alive(docs)
         if alive is not None and not alive.all():
@@ -140,6 +137,14 @@ class Part:
         if self._known is not None and end - begin >= _LONG:
             self._cache.add(self._known, term, runs)
         return runs
+
+    def _groups(self, docs: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """The number of each document's partition."""
+        part = self._source.part
+        if self._known is not None and self._known.groups is not None:
+            return self._known.groups.take(docs)
+        partitions = part.partitions
+        return np.array([self._number(partitions[doc]) for doc in docs.tolist()], np.int32)
 
     def postings(
         self, place: int, runs: Runs, chosen: Ints | None
@@ -220,6 +225,18 @@ def look_up(
     places = {n: i for i, n in enumerate(query.terms)}
     asked = [Term(n, places.get(slot[0][0]) if slot else None) for n, slot in query.asked]
     return [Part(source, query.terms, cache, number) for source in sources], asked
+
+
+def unite(index: BM25Index) -> None:
+    """Make one part of all, which a search reads fastest; worth it after much was added."""
+    with index._writing:
+        store = index._store
+        store.settle()
+        if len(store.segments) > 1:
+            store._merging, store._merge_version = list(store.segments), store.version
+            store._merge = merge(store._merging, store.version)
+            while store._merge is not None:
+                store.step()
 
 
 def lengths_since(index: BM25Index, first: int) -> Floats:

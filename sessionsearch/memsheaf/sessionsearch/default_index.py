@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsheaf.index import BM25Index, Document, SnapshotError, content_words
-from memsheaf.index.postings import RunsCache, lengths_since
+from memsheaf.index.postings import RunsCache, lengths_since, unite
 
 from .catalog import Catalog, Searched
 from .changes import Changes
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 _FORMAT = 1
 _WORDS = "words"
 _FEW = 200  # unsaved changes that the next opening takes in from the log
-_OFTEN = 20_000  # unsaved changes after which it is saved, or a quarter of what is saved
+_OFTEN = 50_000  # unsaved changes after which it is saved, or half of what is saved
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,11 +76,12 @@ class DefaultIndex:
         self._begin()
 
     def _begin(self) -> None:
+        """Hold nothing. Rows are counted: unsaved, at the last save, when they became one part."""
         self.sequence = 0
         self._words = BM25Index(partition_fields=1)
         self._catalog = Catalog()
         self._cache = RunsCache()
-        self._unsaved = self._saved = 0
+        self._unsaved = self._saved = self._united = 0
         self._erased = False
 
     def _load(self) -> None:
@@ -101,7 +102,7 @@ class DefaultIndex:
         if about["format"] != _FORMAT or catalog.rows.size != about["rows"]:
             raise SnapshotError("it has another format")
         self._words, self._catalog, self.sequence = words, catalog, words.sequence
-        self._saved = catalog.rows.size
+        self._saved, self._united = catalog.rows.size, about["united"]
 
     def apply(self, changes: Changes) -> int:
         """Take in a part of the log's feed; doing it twice changes nothing."""
@@ -135,8 +136,8 @@ class DefaultIndex:
         self._unsaved += len(documents) + sum(len(each.removed) for each in changes.changes)
         if not changes.more and self._erased:
             self._words.compact()
-        if self._erased or self._unsaved > max(_OFTEN, self._saved // 4):
-            self.save()
+        if self._erased or self._unsaved > max(_OFTEN, self._saved // 2):
+            self._save()
         return len(documents)
 
     def search(self, query: ItemQuery, limit: int) -> list[Candidate]:
@@ -161,21 +162,23 @@ class DefaultIndex:
         if query.sort != "relevance" and len(rows):
             well = relevance * 2 >= relevance.max()
             rows, score, relevance = rows[well], score[well], relevance[well]
-        created = table["created"][rows]
-        if query.sort == "newest":
-            order = np.lexsort((-rows, -created))
-        elif query.sort == "oldest":
-            order = np.lexsort((rows, created))
+        elif 0 < limit < len(rows):
+            first = (score >= np.partition(score, -limit)[-limit]).nonzero()[0]
+            rows, score, relevance = rows[first], score[first], relevance[first]
+        if query.sort == "relevance":
+            chosen = np.lexsort((rows, -score))[:limit]
         else:
-            order = np.lexsort((rows, -score))
-        chosen = order[:limit]
+            created = table["created"].take(rows)
+            newest = query.sort == "newest"
+            order = np.lexsort((-rows, -created) if newest else (rows, created))
+            chosen = order[:limit]
         rows = rows[chosen]
         columns = (
-            table["conversation"][rows],
-            table["seq"][rows],
+            table["conversation"].take(rows),
+            table["seq"].take(rows),
             score[chosen],
             relevance[chosen],
-            table["same_text"][rows],
+            table["same_text"].take(rows),
         )
         lists = (column.tolist() for column in columns)
         return [Candidate(*values) for values in zip(*lists, strict=True)]
@@ -195,6 +198,12 @@ class DefaultIndex:
 
     def save(self) -> None:
         """Save it, unless the log went on meanwhile; what fails is told and tried again later."""
+        if self._catalog.rows.size - self._united > self._united // 4:
+            unite(self._words)
+            self._united = self._catalog.rows.size
+        self._save()
+
+    def _save(self) -> None:
         try:
             with self._files.locked(writing=True):
                 mark = self._log.mark(self.sequence)
@@ -206,7 +215,12 @@ class DefaultIndex:
     def _write(self, mark: str) -> None:
         folder, catalog = self._files.folder, self._catalog_file(self.sequence)
         folder.mkdir(mode=0o700, exist_ok=True)
-        about = {"format": _FORMAT, "mark": mark, "rows": self._catalog.rows.size}
+        about = {
+            "format": _FORMAT,
+            "mark": mark,
+            "rows": self._catalog.rows.size,
+            "united": self._united,
+        }
         self._catalog.save(catalog, about)
         self._words.save(folder / _WORDS, sequence=self.sequence)
         for old in folder.glob("catalog-*"):

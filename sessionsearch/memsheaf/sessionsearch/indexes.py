@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from memsheaf.stack import Scope
+from memsheaf.stack import ProviderError, Scope
 
 from .changes import Changes
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-class IndexDamaged(Exception):
+class IndexDamaged(ProviderError):
     """An index found that what it holds does not fit together; it is rebuilt."""
 
 

@@ -14,7 +14,7 @@ from memsheaf.stack import InvalidRecord, Scope, parse_time
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin, NewItem, to_json
-from .log_schema import ERASE_NOTE, FIND, FIND_ROW, ITEM_AT
+from .log_schema import ERASE_NOTE, FIND, FIND_ROW, ITEMS_AT
 
 __all__ = [
     "ITEM_FIELDS",
@@ -136,21 +136,18 @@ def at_places(
     connection: sqlite3.Connection, places: Iterable[tuple[int, int]], scope: Scope
 ) -> dict[tuple[int, int], tuple[Conversation, Item]]:
     """The items, by numbers of conversation and item, that the scope may read."""
-    seen: dict[int, Held | None] = {}
-    found = {}
-    for row, seq in places:
-        if row not in seen:
-            values = connection.execute(FIND_ROW, (row,)).fetchone()
-            held = None if values is None else held_from(values)
-            hidden = held is None or held.deleted or not scope.matches(held.conversation.scope)
-            seen[row] = None if hidden else held
-        owner = seen[row]
-        if owner is not None:
-            values = connection.execute(ITEM_AT, (row, seq)).fetchone()
-            if values is not None:
-                conversation = owner.conversation
-                found[row, seq] = (conversation, item_from(conversation.id, values))
-    return found
+    wanted = list(places)
+    owners: dict[int, Conversation] = {}
+    for row in {row for row, _ in wanted}:
+        values = connection.execute(FIND_ROW, (row,)).fetchone()
+        held = None if values is None else held_from(values)
+        if held is not None and not held.deleted and scope.matches(held.conversation.scope):
+            owners[row] = held.conversation
+    shown = json.dumps([place for place in wanted if place[0] in owners])
+    return {
+        (row, values[0]): (owners[row], item_from(owners[row].id, values))
+        for row, *values in connection.execute(ITEMS_AT, (shown,))
+    }
 
 
 def held_from(row: Sequence[Any]) -> Held:

@@ -80,6 +80,8 @@ class SessionSearch:
                 try:
                     added += self._index.apply(changes)
                 except IndexDamaged as error:
+                    if not self._index.sequence:
+                        raise  # it was empty: beginning anew would not help
                     self._index.reset(str(error))
                     continue
                 if not changes.more:
@@ -319,7 +321,7 @@ class SessionSearch:
         """The best candidates, each with those of the same text in other conversations."""
         with self._lock:
             self.catch_up()
-            asked = limit + max(5, limit // 2)
+            asked = limit + max(3, limit // 4)
             while True:
                 found = self._asked(query, asked) if limit else []
                 places = _without_copies(found)
