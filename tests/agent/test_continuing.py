@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,6 +71,23 @@ def test_a_summary_in_place_of_the_beginning(hand: Hand) -> None:
     summed = [u("Summary: numbers were said."), *talk[4:], u("four"), a("4")]
     told = [m["content"] for m in talk]
     assert hand(talk, summed) == [*told, "four", "4"]
+
+
+@pytest.mark.parametrize("left", [2, 3])
+def test_a_summary_in_place_of_half_a_turn(hand: Hand, left: int) -> None:
+    answer = a(
+        "In the hall, behind the door that leads to the garden, where nobody ever goes. " * 2
+    )
+    turn = [u("Where?"), call("1"), result("1", "hall"), answer]
+    summed = [u("Summary: it was looked for."), *turn[-left:], u("Why?"), a("Dry.")]
+    assert hand([u("one"), a("1"), *turn], summed, summed) == [
+        "one",
+        "1",
+        "Where?",
+        answer["content"],
+        "Why?",
+        "Dry.",
+    ]
 
 
 def test_a_history_without_its_tool_calls(hand: Hand) -> None:
@@ -140,6 +159,18 @@ def test_a_window_that_begins_with_an_answer(hand: Hand) -> None:
 
 def test_the_same_words_with_another_answer_are_said_again(hand: Hand) -> None:
     assert hand([u("ok"), a("done")], [u("ok"), a("fine")]) == ["ok", "done", "ok", "fine"]
+
+
+def test_the_same_words_with_other_calls_are_said_again(hand: Hand) -> None:
+    first = [u("again"), call("1"), result("1", "x"), a("done")]
+    second = [u("again"), call("2"), result("2", "x"), a("done")]
+    assert hand([u("one"), a("1"), *first], [u("Summary"), *second]) == [
+        "one",
+        "1",
+        *["again", "done"] * 2,
+    ]
+    cleared = [*second[:2], result("2", "[cleared]"), a("done")]
+    assert len(hand(cleared, [u("again"), a("done")])) == 6
 
 
 def test_an_error_in_the_log_loses_no_turn(hand: Hand, sessions: SessionSearch) -> None:
@@ -258,3 +289,36 @@ def test_whole_lists_keep_every_turn_once(
             message["content"] for message in talk if message.get("content") not in (None, "x")
         ]
         assert sum(item.type == "tool_call" for item in items) == sum(n for _, n in turns)
+
+
+def _cut(talk: list[Any], style: str, number: int, rng: random.Random) -> list[Any]:
+    """What a framework leaves of its history before the next turn."""
+    if style == "window":
+        talk = talk[-rng.randint(3, 12) :]
+    elif style == "texts":
+        talk = [m for m in talk if m["content"] and m["role"] != "tool"]
+    elif style == "summary" and len(talk) > 8:
+        talk = [u(f"Summary {number}"), *talk[-6:]]
+    elif style == "cleared":
+        talk = [m | {"content": "[cleared]"} if m["role"] == "tool" else m for m in talk]
+    return list(itertools.dropwhile(lambda message: message["role"] == "tool", talk))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_frameworks_that_edit_their_history_as_they_like(hand: Hand, seed: int) -> None:
+    rng = random.Random(seed)
+    words = ["ok", "yes", "more", "what?"] if seed % 2 else [f"word {n}" for n in range(999)]
+    talk: list[Any] = []
+    said: list[str] = []
+    for number in range(15):
+        answer = f"answer {number}"
+        talk.append(u(rng.choice(words)))
+        said += [talk[-1]["content"], answer]
+        for name in (f"{number}-{n}" for n in range(rng.choice([0, 0, 1, 3]))):
+            talk += [call(name), result(name, f"result {name}")]
+        talk.append(a(answer))
+        for _ in range(rng.choice([1, 1, 2])):
+            hand(talk)
+        style = rng.choice(["whole", "window", "texts", "summary", "cleared"])
+        talk = _cut(talk, style, number, rng)
+    assert hand() == said

@@ -20,6 +20,7 @@ from memsheaf.stack.text import clean
 __all__ = ["enough", "is_clear", "keyed", "new_items"]
 
 _FEW = 64
+_LONG = 80  # characters of an answer that nobody gives twice
 
 
 def enough(items: Sequence[NewItem]) -> tuple[int, int]:
@@ -62,6 +63,8 @@ def new_items(
     if any(last):
         at = said[last.index(max(last))]
         return _go_on(items, at, held[known[-1]], held[known[-1] + 1 :], next_seq)
+    if len(said) > 1 and known and _share(items[said[0] : said[1]], held[known[-1] :]):
+        return keyed(items[said[1] :], next_seq)  # a summary before the rest of the last turn
     for number in range(len(known) - 1, 0, -1):
         run, asked = _runs(told, old[:number]), known[number - 1]
         if run[-1:] == [len(said)] and len(said) > 1:  # an old list, or another end of it
@@ -96,13 +99,21 @@ def _go_on(
         else:
             fresh.append(place)
     answered = any(item.type == "message" for item in answers)
-    other = any(left[_told(item)] for item in answers if item.type == "message")
+    begun = [_told(item) for item in items[at + 1 : end]][: len(answers)]
     if end < len(items):
         places = ([] if answered else fresh) + list(range(end, len(items)))
-    elif (fresh and other) or (answered and end == at + 1):
-        return keyed(items[at:], next_seq)  # the same words, another answer: said again
-    else:
+    elif begun == [_told(item) for item in answers]:
+        places = list(range(at + 1 + len(answers), end))
+        if answered and end == at + 1:
+            return keyed(items[at:], next_seq)  # said again, and not answered yet
+    elif not answered:
         places = fresh
+    elif any(left[_told(item)] for item in answers if item.type == "message") or any(
+        items[n].type != "tool_result" for n in fresh
+    ):
+        return keyed(items[at:], next_seq)  # the same words, answered in another way: said again
+    else:
+        places = []
     return _numbered(items, places, asked.seq - at, next_seq)
 
 
@@ -127,6 +138,15 @@ def _parted(run: Sequence[int], number: int | None) -> int | None:
     if longest > 1:
         return run.index(longest)
     return 0 if longest == 1 == number and run[0] == 1 else None
+
+
+def _share(items: Sequence[NewItem], answers: Sequence[Item]) -> bool:
+    """Whether both hold what does not come twice by chance: a call's id, or a long answer."""
+    own = [
+        {_told(one) for one in some if one.data.get("id") or len(one.text) >= _LONG}
+        for some in (items, answers)
+    ]
+    return bool(own[0] & own[1])
 
 
 def _answers(items: Sequence[NewItem | Item]) -> set[str]:
