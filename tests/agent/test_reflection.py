@@ -146,6 +146,31 @@ def test_json_is_found_in_what_models_really_send(stack: MemoryStack, reply: str
     assert contents(stack) == {"kept"}
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"action": "remember", "content": "one"}\n{"action": "remember", "content": "two"}',
+        '[{"action": "remember", "content": "one"}, {"action": "remember", "content": "two"}, {"a',
+        '[{"action": "remember", "content": "one", "importance": NaN},'
+        ' {"action": "remember", "content": "two"}]',
+        '<think>{"action": "remember", "content": "zero"}</think>'
+        '{"action": "remember", "content": "one"} {"action": "remember", "content": "two"}',
+    ],
+    ids=["lines", "cut short", "not a number", "drafts"],
+)
+def test_whole_operations_of_a_broken_list_are_done(stack: MemoryStack, reply: str) -> None:
+    assert [o.done for o in run(stack, reply).operations] == [True, True]
+    assert contents(stack) == {"one", "two"}
+
+
+def test_a_reply_cannot_say_whose_memory_it_is(stack: MemoryStack) -> None:
+    noor = {"user_id": "noor", "scope": {"user_id": "noor"}, "id": "mine", "evergreen": True}
+    report = run(stack, [{"action": "remember", "content": "x", **noor}])
+    (made,) = (one.after for one in report.operations)
+    assert made is not None
+    assert (made.scope, made.evergreen, made.id != "mine") == (MIRA, False, True)
+
+
 def test_only_ids_that_were_shown_are_touched(stack: MemoryStack) -> None:
     theirs = stack.store("Noor is allergic to nuts", scope=Scope(user_id="noor"))
     report = run(

@@ -27,6 +27,7 @@ Reply with one JSON array of operations and nothing else:
 Keep only what will matter in later conversations. Where a fact changed, update its memory instead \
 of adding another; forget what turned out wrong. Reply with [] where there is nothing to do."""
 _MAX_OPERATIONS = 50
+_MAX_TRIES = 200
 _MAX_MESSAGE = 2_000
 _MAX_TOOL_TEXT = 500
 _MAX_MEMORY = 1_000
@@ -191,9 +192,28 @@ def _as_shown(record: MemoryRecord) -> dict[str, object]:
 
 
 def _operations(text: str) -> list[Mapping[str, Any]]:
+    """The operations of a reply: a list, or one after the other, or those of a list cut short."""
     found: object = extract_json(text)
-    if isinstance(found, dict):  # one operation, or the list under a name
-        found = [found] if "action" in found else found.get("operations")
+    if isinstance(found, dict):
+        said = text.rpartition("</think>")[2]  # drafts in its reasoning are not meant
+        found = _objects(said) if "action" in found else found.get("operations")
     if not isinstance(found, list):
         raise UsageError("the reply holds no list of operations")
     return [one if isinstance(one, Mapping) else {} for one in found[:_MAX_OPERATIONS]]
+
+
+def _objects(text: str) -> list[Any]:
+    """The JSON objects that stand in a text one after the other."""
+    decode = json.JSONDecoder().raw_decode
+    found: list[Any] = []
+    place = text.find("{")
+    for _ in range(_MAX_TRIES):
+        if place < 0:
+            break
+        try:
+            one, place = decode(text, place)
+            found.append(one)
+        except (ValueError, RecursionError):
+            place += 1
+        place = text.find("{", place)
+    return found
