@@ -17,6 +17,7 @@ _WHITE[[*range(9, 14), *range(28, 33)]] = True  # what str.split takes for white
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93], np.uint64)
 
+Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 
@@ -51,7 +52,10 @@ class AsciiWords:
 
     def _number(self, joined: str, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         data = b" " + joined.encode("ascii") + b" " * (_LONGEST + 1)
-        white = _WHITE[np.frombuffer(data, np.uint8)]
+        characters = np.frombuffer(data, np.uint8)
+        white = characters <= ord(" ")
+        if np.count_nonzero(white) > data.count(b" "):  # other controls
+            white = _WHITE.take(characters)
         edges = np.flatnonzero(white[1:] != white[:-1]) + 1
         codes = self._look_up(data, edges[::2], edges[1::2])
         after = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
@@ -59,14 +63,14 @@ class AsciiWords:
         codes = np.insert(codes, before, np.int32(BREAK))
         return self._vocabulary.expanded(codes)
 
-    def _look_up(
-        self, data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int32]:
+    def _look_up(self, data: bytes, starts: Ints, ends: Ints) -> npt.NDArray[np.int32]:
         """Return the codes of the words at these places."""
         sizes = ends - starts
         bytes_at = np.ndarray((len(data) - 7,), "<u8", data, 0, (1,))  # eight from each place on
         first = bytes_at[starts] & _MASKS.take(sizes, mode="clip")
-        second = bytes_at[starts + 8] & _MASKS.take(sizes - 8, mode="clip")
+        second = np.zeros(len(starts), np.uint64)
+        more = np.flatnonzero(sizes > 8)
+        second[more] = bytes_at[starts[more] + 8] & _MASKS.take(sizes[more] - 8, mode="clip")
         slots = _slots(first, second)
         codes = np.zeros(len(starts), np.int32)
         left = np.flatnonzero(sizes <= _LONGEST)
@@ -75,47 +79,48 @@ class AsciiWords:
             hit = (rows[:, 0] == first[left]) & (rows[:, 1] == second[left])
             codes[left[hit]] = rows[hit, 2].astype(np.uint32).view(np.int32)
             left = left[~hit]
-        self._learn(data, starts, ends, left, first, second, slots, codes)
+        fresh = self._ask(data, starts, ends, left, codes)
+        self._keep(slots[fresh], first[fresh], second[fresh], codes[fresh])
+        self._ask(data, starts, ends, np.flatnonzero(sizes > _LONGEST), codes)
         return codes
 
-    def _learn(
-        self,
-        data: bytes,
-        starts: npt.NDArray[np.int64],
-        ends: npt.NDArray[np.int64],
-        unknown: npt.NDArray[np.int64],
-        first: Words,
-        second: Words,
-        slots: npt.NDArray[np.int64],
-        codes: npt.NDArray[np.int32],
-    ) -> None:
-        """Ask the vocabulary for words that the table lacks, and keep the short ones."""
+    def _ask(
+        self, data: bytes, starts: Ints, ends: Ints, places: Ints, codes: npt.NDArray[np.int32]
+    ) -> list[int]:
+        """Take the codes of words from the vocabulary; return the first place of each word."""
         known: dict[bytes, int] = {}
-        long = np.flatnonzero(ends - starts > _LONGEST)
-        for n in [*unknown.tolist(), *long.tolist()]:
-            word = data[starts[n] : ends[n]]
+        fresh = []
+        spans = zip(places.tolist(), starts[places].tolist(), ends[places].tolist(), strict=True)
+        for place, start, end in spans:
+            word = data[start:end]
             code = known.get(word)
             if code is None:
                 code = known[word] = self._vocabulary[word.decode("ascii")]
-                if len(word) <= _LONGEST and self._free:
-                    self._keep(int(slots[n]), first[n], second[n], code)
-            codes[n] = code
+                fresh.append(place)
+            codes[place] = code
+        return fresh
 
-    def _keep(self, slot: int, first: np.uint64, second: np.uint64, code: int) -> None:
-        """Put a word into the first free of its places, if there is one."""
+    def _keep(self, slots: Ints, first: Words, second: Words, codes: npt.NDArray[np.int32]) -> None:
+        """Put each word into the first free of its places, if there is one."""
+        left = np.arange(min(len(slots), self._free))
         for step in range(PROBES):
-            row = self._table[(slot + step) % SLOTS]
-            if not row[0]:
-                row[:] = first, second, code & 0xFFFFFFFF
-                self._free -= 1
-                return
+            at = (slots[left] + step) % SLOTS
+            free = np.flatnonzero(self._table[at, 0] == 0)
+            _, one = np.unique(at[free], return_index=True)  # of several that want a place
+            chosen = free[one]
+            own = left[chosen]
+            self._table[at[chosen]] = np.stack(
+                [first[own], second[own], codes[own].view(np.uint32).astype(np.uint64)], axis=1
+            )
+            self._free -= len(own)
+            left = np.delete(left, chosen)
 
 
-def _slots(first: Words, second: Words) -> npt.NDArray[np.int64]:
+def _slots(first: Words, second: Words) -> Ints:
     """Return the place of each word; its bits depend on all bits of the word."""
     mixed = first * _FACTORS[0] ^ second * _FACTORS[1]
     mixed ^= mixed >> np.uint64(32)
     mixed *= _FACTORS[2]
     mixed >>= np.uint64(65 - SLOTS.bit_length())
-    slots: npt.NDArray[np.int64] = mixed.view(np.int64)
+    slots: Ints = mixed.view(np.int64)
     return slots

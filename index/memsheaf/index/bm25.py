@@ -22,7 +22,7 @@ from .sources import Source
 from .storage import read, write
 from .store import Store
 
-_CHUNK = 20_000
+_CHUNK = 40_000
 _FEW = 1_024
 """Allowed documents up to which all are scored."""
 _FAN_IN = 64
