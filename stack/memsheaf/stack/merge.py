@@ -18,7 +18,7 @@ from .times import now
 __all__ = ["Listing", "Merged", "merge", "merge_recent", "resolve_reranker"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Listing:
     """One provider's checked answer.
 
@@ -137,7 +137,7 @@ def merge(
         Hits by falling score; ties by recency, then id.
     """
     pool = _collapse(listings, alias)
-    shown = [_shown(copies) for copies in pool]
+    shown = [copies[0][2].record if len(copies) == 1 else _shown(copies) for copies in pool]
     relevance = _relevance(text, pool, shown)
     lists = _ranked(listings, pool)
     if rerank is not None and shown:
@@ -217,12 +217,17 @@ def _collapse(listings: Sequence[Listing], alias: Alias | None) -> list[list[_Co
             else:
                 group.append(copy)
     groups = list(by_id.values())
-    by_end: dict[str, list[int]] = {}  # equal contents end in the same word, which costs little
+    first: dict[str, int] = {}  # equal contents end in the same word, which costs little
+    alike: dict[int, list[int]] = {}
     for place, group in enumerate(groups):
-        by_end.setdefault(last_word(_shown(group).content), []).append(place)
-    for places in by_end.values():
-        if len(places) > 1:
-            _join_same(groups, places)
+        record = group[0][2].record if len(group) == 1 else _shown(group)
+        before = first.setdefault(last_word(record.content), place)
+        if before != place:
+            alike.setdefault(before, [before]).append(place)
+    if not alike:
+        return groups
+    for places in alike.values():
+        _join_same(groups, places)
     return [group for group in groups if group]
 
 

@@ -7,7 +7,7 @@ would break the merge for everybody.
 from __future__ import annotations
 
 from datetime import datetime
-from math import isfinite
+from math import inf
 from types import NoneType
 from typing import Any
 
@@ -37,12 +37,14 @@ _FIELDS: dict[str, type] = {
     "origin": Origin,
     "derived_from": tuple,
 }
-_SOUND = {tuple(_FIELDS.values()), tuple({**_FIELDS, "expires_at": datetime}.values())}
+_SOUND = [[*_FIELDS.values()], [*{**_FIELDS, "expires_at": datetime}.values()]]
 
 
 def plain_hit(given: object) -> Hit | str:
     """The hit as it may be believed, or why it may not."""
-    if type(given) is not Hit and not issubclass(type(given), Hit):
+    if type(given) is Hit and _is_plain(given):
+        return given
+    if not issubclass(type(given), Hit):
         return "not a Hit with a MemoryRecord"
     assert isinstance(given, Hit)
     if not issubclass(type(given.record), MemoryRecord):
@@ -50,20 +52,30 @@ def plain_hit(given: object) -> Hit | str:
     record = plain_record(given.record)
     if record is None:
         return "its record breaks the rules of records"
-    score = _number(given.score)
+    score, share = _number(given.score), given.relevance
     if score is None:
         return "its score is not a finite number"
-    share = given.relevance
     relevance = None if share is None else _number(share)
     if share is not None and (relevance is None or not 0 <= relevance <= 1):
         return "its relevance is not in [0, 1]"
     native = given.native_ids
-    if native and not (type(native) is tuple and all(type(each) is str for each in native)):
+    if type(native) is not tuple or any(type(each) is not str for each in native):
         return "its native ids are not a tuple of texts"
-    same = record is given.record and score is given.score and relevance is share
-    if same and type(given) is Hit and not given.sources:
-        return given
-    return Hit(record, score, relevance, native or ())
+    return Hit(record, score, relevance, native)
+
+
+def _is_plain(hit: Hit) -> bool:
+    """Whether a hit needs no mending, which is the usual case and has to be quick."""
+    record, score, share = hit.record, hit.score, hit.relevance
+    return (
+        type(record) is MemoryRecord
+        and type(score) is float
+        and -inf < score < inf
+        and (share is None or (type(share) is float and 0.0 <= share <= 1.0))
+        and type(hit.native_ids) is tuple
+        and not (hit.native_ids or hit.sources)
+        and _is_sound(record.__dict__)
+    )
 
 
 def plain_record(given: object) -> MemoryRecord | None:
@@ -84,16 +96,17 @@ def plain_record(given: object) -> MemoryRecord | None:
 
 
 def _is_sound(fields: dict[str, Any]) -> bool:
-    if tuple(map(type, fields.values())) not in _SOUND:
+    """Whether every field of a record has its type and what the merge relies on holds."""
+    if list(map(type, fields.values())) not in _SOUND:
         return False
     content, tags, expires = fields["content"], fields["tags"], fields["expires_at"]
     return (
         fields["updated_at"].tzinfo is not None
         and fields["created_at"].tzinfo is not None
         and (expires is None or expires.tzinfo is not None)
-        and 0 <= fields["importance"] <= 1
+        and 0.0 <= fields["importance"] <= 1.0
         and (not tags or all(type(tag) is str for tag in tags))
-        and bool(content)
+        and content != ""
         and (("\0" not in content) if content.isascii() else clean(content) == content)
     )
 
@@ -107,4 +120,4 @@ def _number(value: object) -> float | None:
             value = float.__float__(value) if isinstance(value, float) else float(value)
         except OverflowError:
             return None
-    return value if isfinite(value) else None
+    return value if -inf < value < inf else None
