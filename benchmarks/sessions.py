@@ -26,6 +26,8 @@ from benchmarks.speed import save_rows
 from benchmarks.worker import Worker, percentile, timed
 
 ROUNDS, PER_ROUND = 8, 25
+WARM = 50
+"""Questions before the first round: imports and caches warm up; few for a slow engine."""
 SLOW_ROUNDS = 2
 """Rounds of an engine whose queries take a second and more."""
 APPENDS = 60
@@ -86,7 +88,7 @@ def measure(size: int, names: list[str], data: Path | None) -> list[Row]:
         home = Path(folder)
         corpus = home / "corpus.tsv"
         megabytes = spool(from_path(data, size) if data else Generated().turns(size), corpus) / 1e6
-        asked = questions(unspool(corpus), ROUNDS * PER_ROUND, size)
+        asked = questions(unspool(corpus), WARM + ROUNDS * PER_ROUND, size)
         print(f"{size:,} items, {megabytes:,.0f} MB of text, {len(asked)} questions", flush=True)
         workers: dict[str, Worker] = {}
         try:
@@ -122,8 +124,8 @@ def _rounds(workers: dict[str, Worker], asked: list[str]) -> dict[str, Row]:
     seconds: dict[str, list[float]] = {name: [] for name in workers}
     order = list(workers)
     for name in order:
-        workers[name].ask(("search", asked[:3]))  # not counted: imports and caches warm up
-    rest = iter(asked)
+        workers[name].ask(("search", asked[: 3 if name in _SLOW else WARM]))
+    rest = iter(asked[WARM:])
     for turn in range(ROUNDS):
         batch = list(islice(rest, PER_ROUND))
         for name in order if batch else ():

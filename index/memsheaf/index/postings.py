@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,27 +36,51 @@ _ROOM = 4_000_000
 """Runs that are remembered at most; about 32 bytes each."""
 
 
-@dataclass(frozen=True, slots=True)
 class Runs:
     """The postings of one term in one part, by partition.
 
-    Attributes:
+    Args:
         groups: The number of each run's partition; distinct.
         counts: How many documents each run has.
         starts: Where each run begins among the postings.
-        size: How many documents all runs have.
-        frequencies: The sum of the term's frequencies in each run.
-        peaks: A code per run whose weight is not below that of any of its postings, see `weights`.
-        at: The places of the postings that live, in order of the runs; None where that is all.
+        codes: The code of each posting, in order of the runs.
+        at: The places of the postings, in order of the runs; None where that is their order.
     """
 
-    groups: Ints
-    counts: Ints
-    starts: Ints
-    size: int
-    frequencies: Floats
-    peaks: npt.NDArray[np.uint16]
-    at: Ints | None
+    def __init__(
+        self,
+        groups: Ints,
+        counts: Ints,
+        starts: Ints,
+        codes: npt.NDArray[np.uint16],
+        at: Ints | None,
+    ) -> None:
+        self.groups, self.counts, self.starts, self.at = groups, counts, starts, at
+        self.size = len(codes)
+        self._codes = codes
+
+    @cached_property
+    def frequencies(self) -> Floats:
+        """The sum of the term's frequencies in each run; single ones above 31 are rounded."""
+        counted = _COUNTED.take(self._codes >> 8)
+        if len(self.starts) == self.size:
+            return counted
+        summed: Floats = np.add.reduceat(counted, self.starts)
+        return summed
+
+    @cached_property
+    def peaks(self) -> npt.NDArray[np.uint16]:
+        """A code per run whose weight is not below that of any of its postings, see `weights`."""
+        if len(self.starts) == self.size:
+            return self._codes
+        highest = np.maximum.reduceat(self._codes >> 8, self.starts)
+        shortest = np.minimum.reduceat(self._codes & 255, self.starts)
+        return (highest << 8 | shortest).astype(np.uint16)
+
+    @cached_property
+    def codes(self) -> Ints:
+        """The distinct codes of the postings."""
+        return np.bincount(self._codes).nonzero()[0]
 
 
 @dataclass(slots=True)
@@ -181,25 +206,15 @@ class Term:
 
 
 def _runs(groups: npt.NDArray[np.int32], codes: npt.NDArray[np.uint16], at: Ints | None) -> Runs:
-    """Cut the postings of a term, in order of their partitions' numbers, into runs."""
-    if not len(groups):
-        none = np.zeros(0, np.int64)
-        return Runs(none, none, none, 0, np.zeros(0), codes, at)
+    """Cut the postings of a term, those of a partition beside each other, into runs."""
     new = np.ones(len(groups), bool)
     np.not_equal(groups[1:], groups[:-1], out=new[1:])
     starts = new.nonzero()[0]
-    high = codes >> 8
-    owners = groups.take(starts).astype(np.int64)
-    if len(starts) == len(groups):
-        frequencies = _COUNTED.take(high)
-        return Runs(owners, np.ones_like(starts), starts, len(groups), frequencies, codes, at)
-    counts = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
-    counts[-1] = len(groups) - starts[-1]
-    frequencies = np.add.reduceat(_COUNTED.take(high), starts)
-    highest, shortest = np.maximum.reduceat(high, starts), np.minimum.reduceat(codes & 255, starts)
-    peaks = (highest << 8 | shortest).astype(np.uint16)
-    return Runs(owners, counts, starts, len(groups), frequencies, peaks, at)
+    counts = np.ones_like(starts)
+    if len(starts) < len(groups):
+        np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+        counts[-1] = len(groups) - starts[-1]
+    return Runs(groups.take(starts).astype(np.int64), counts, starts, codes, at)
 
 
 def look_up(

@@ -112,6 +112,10 @@ class _SoFar:
         return score if self.factor is None else score * self.factor
 
 
+_Seen = tuple[Part, Runs, Ints | None, Ints, int]
+"""A word in a part: runs, the places of those that are searched, their conversations, the size."""
+
+
 class Evidence:
     """One query over the conversations that it may see.
 
@@ -266,7 +270,7 @@ class Evidence:
 
     def _add(self, word: Term, parts: Sequence[Part]) -> None:
         """Take in a word: its rarity, the evidence of the sessions, the bounds."""
-        seen: list[tuple[Part, Runs, Ints | None, Ints, int]] = []
+        seen: list[_Seen] = []
         count = 0
         for part in parts if word.place is not None else ():
             runs = part.runs(word.place or 0)
@@ -284,28 +288,40 @@ class Evidence:
             return
         weight = word.times * idf
         for part, runs, chosen, owners, size in seen:
-            peak = self._table.take(_of(runs.peaks, chosen)) * weight
-            most = float(peak.max())
-            everywhere = len(owners) * 2 > self._searched.conversations
-            if not everywhere:
+            peak = None
+            if len(owners) * 2 <= self._searched.conversations:
+                peak = self._table.take(_of(runs.peaks, chosen)) * weight
                 self._bound[owners] += peak
+            most = float(self._table.take(runs.codes).max() if peak is None else peak.max())
+            counts = _of(runs.counts, chosen)
             self._lists.append(
                 _List(
-                    part, word.place, runs, chosen, owners, weight, idf,
-                    _of(runs.counts, chosen), size, most, None if everywhere else peak,
+                    part, word.place, runs, chosen, owners, weight, idf, counts, size,
+                    most * weight if peak is None else most, peak,
                 )
             )  # fmt: skip
-        owners, tf = seen[0][3], _of(seen[0][1].frequencies, seen[0][2])
+        self._hear(word, seen)
+
+    def _hear(self, word: Term, seen: Sequence[_Seen]) -> None:
+        """Add a word to the evidence of the sessions, unless nearly all of them hold it."""
+        sessions = self._searched.conversations
+        owners = seen[0][3]
         if len(seen) > 1:
-            held = np.zeros(len(self._session))
-            for _, runs, chosen, each, _ in seen:
-                held[each] += _of(runs.frequencies, chosen)
+            held = np.zeros(len(self._session), bool)
+            for _, _, _, each, _ in seen:
+                held[each] = True
             owners = held.nonzero()[0]
-            tf = held[owners]
-        rarity = _idf(self._searched.conversations, len(owners))
-        if rarity > _TELLING:
-            gain = word.times * rarity * (self._k1 + 1)
-            self._session[owners] += gain * tf / (tf + self._norm.take(owners))
+        rarity = _idf(sessions, len(owners))
+        if rarity <= _TELLING:
+            return
+        tf = _of(seen[0][1].frequencies, seen[0][2])
+        if len(seen) > 1:
+            summed = np.zeros(len(self._session))
+            for _, runs, chosen, each, _ in seen:
+                summed[each] += _of(runs.frequencies, chosen)
+            tf = summed.take(owners)
+        gain = word.times * rarity * (self._k1 + 1)
+        self._session[owners] += gain * tf / (tf + self._norm.take(owners))
 
 
 @lru_cache(maxsize=64)
