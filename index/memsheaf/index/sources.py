@@ -186,22 +186,24 @@ class Source:
     def frequencies(self, docs: Ints) -> Floats:
         """Return the exact frequency of each term (rows) in sorted documents (columns)."""
         tf = np.zeros((len(self.bounds), len(docs)))
-        in_lists = []
+        wanted, own = docs.astype(np.int32), self.docs
+        rows: list[int] = []
+        begins: list[int] = []
+        places: list[Ints] = []
         for i, (b, e) in enumerate(self.bounds):
             column = self.columns.get(i)
             if column and not self.odd:
                 tf[i] = column.frequencies(docs)
             elif b < e:
-                in_lists.append((i, b, e))
-        if in_lists:
-            wanted, own = docs.astype(np.int32), self.docs
-            place = np.array([own[b:e].searchsorted(wanted) for _, b, e in in_lists])
-            rows, begins, ends = np.array(in_lists).T[:, :, None]
-            place += begins
-            np.minimum(place, ends - 1, out=place)
+                rows.append(i)
+                begins.append(b)
+                places.append(own[b : e - 1].searchsorted(wanted))  # the last one is left over
+        if rows:
+            place = np.array(places)
+            place += np.array(begins)[:, None]
             value = self._exact(place)
             value *= own.take(place) == wanted
-            tf[rows[:, 0]] = value
+            tf[rows] = value
         return tf
 
     def _exact(self, at: Ints) -> Floats:

@@ -48,7 +48,8 @@ class Strings:
         return len(self.arrays["offset"]) - 1
 
     def __getitem__(self, place: int) -> str:
-        start, stop = self.arrays["offset"][place : place + 2].tolist()
+        offset = self.arrays["offset"]
+        start, stop = offset.item(place), offset.item(place + 1)
         return self.arrays["blob"][start:stop].tobytes().decode("utf-8", "surrogatepass")
 
     def texts(self) -> list[str]:
