@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import threading
@@ -497,3 +498,40 @@ def test_busy_runs_without_an_error_are_learned_from(
     assert [record.content for record in stack.list(filters={"kinds": ["skill"]})] == [
         "To find things, ask the cat."
     ]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_what_is_forgotten_is_not_put_back(stack: MemoryStack, given: bool) -> None:
+    ledger = {"ledger": BlockLedger()} if given else {}
+    with AgentMemory(stack=stack, **ledger) as memory:  # type: ignore[arg-type]
+        assert "Mira plays" in str(memory.before_request([ASK], conversation="c").messages)
+        memory.tools().call("memory_forget", {"id": stack.list()[0].id})
+        more = [ASK, ANSWER, {"role": "user", "content": "And what else is there?"}]
+        assert "Mira plays" not in str(memory.before_request(more, conversation="c").messages)
+    assert stack.forget("none").outcomes
+    if given:
+        ledger["ledger"].close()
+
+
+def test_agents_that_are_left_to_themselves_hold_nothing(stack: MemoryStack) -> None:
+    """As in hosts that make an agent's memory anew for each request."""
+    listening = stack._core.manager.get_plugins
+    before = len(listening())
+    for _ in range(5):
+        AgentMemory(stack=stack).before_request([ASK], conversation="c")
+    gc.collect()
+    assert len(listening()) == before
+
+
+def test_after_a_restart_blocks_are_put_back_and_not_learned(
+    stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    with AgentMemory(stack=stack, sessions=sessions) as memory:
+        sent = memory.before_request([ASK], conversation="c").messages
+    with AgentMemory(stack=stack, sessions=sessions) as memory:
+        again = memory.before_request([ASK], conversation="c")
+        assert (again.messages, again.restored) == (sent, 1)
+        recorded = memory.after_response([*sent, ANSWER], conversation="c")
+        assert [item.text for item in recorded.items] == [ASK["content"], ANSWER["content"]]
+    file = sessions.log.path.with_name("blocks.db")
+    assert file.stat().st_mode & 0o777 == 0o600

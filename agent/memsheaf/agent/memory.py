@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -10,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memsheaf.sessionsearch import Item, NewItem
 from memsheaf.sessionsearch.items import check_name
-from memsheaf.stack import MemoryStack, MemsheafError, Outcome, Scope, ScopeError
+from memsheaf.stack import (
+    ForgetReport,
+    MemoryStack,
+    MemsheafError,
+    Outcome,
+    Scope,
+    ScopeError,
+    hookimpl,
+)
 from memsheaf.usermodel.owners import owner_of
 
 from .context import MemoryContext, context, failed, profile_of
@@ -29,11 +38,25 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentMemory"]
 
+_BLOCKS = "blocks.db"
 _CLOSING = 10.0  # seconds that closing waits for reflections
 
 
 class _OwnLedger(BlockLedger):
     """A ledger that an agent's memory made for itself, and closes."""
+
+
+class _Forgetting:
+    """Empties blocks that held a forgotten memory, as long as the ledger lives."""
+
+    def __init__(self, ledger: BlockLedger) -> None:
+        self._ledger = weakref.ref(ledger)
+
+    @hookimpl
+    def after_forget(self, report: ForgetReport) -> None:
+        """Drop what a forgotten memory was in."""
+        if (ledger := self._ledger()) is not None:
+            ledger.after_forget(report)
 
 
 class _AnyId:
@@ -56,8 +79,8 @@ class AgentMemory:
         user_model: Learns from what the user says, and is injected with the memories.
         reflector: Keeps the stack up to date after runs.
         policy: What a run may do, by who started it.
-        ledger: Remembers the blocks that were sent; one in memory where not given. One for all
-            agents that send each other's messages.
+        ledger: Remembers the blocks that were sent, and drops those that held a forgotten memory;
+            where not given a file beside the log of `sessions`, or one in memory.
         injection: Options of `inject`, for instance ``{"limit": 8, "strategy": "first_only"}``.
 
     >>> from memsheaf.agent import AgentMemory
@@ -86,6 +109,15 @@ class AgentMemory:
             raise ScopeError("no scope: pass scope=Scope(user_id=...) or give the stack a default")
         self.scope = chosen.require_writable()
         self.log = TurnLog(None if self.sessions is None else self.sessions.log, self.scope)
+        if isinstance(self.ledger, _OwnLedger):
+            if self.sessions is not None:  # what was sent is known after a restart as well
+                self.ledger.close()
+                self.ledger = _OwnLedger(self.sessions.log.path.with_name(_BLOCKS))
+            self._stop = self.stack.listen(_Forgetting(self.ledger))
+            # Hosts that make one of these a request may leave it to itself.
+            weakref.finalize(self.ledger, self._stop).atexit = False
+        else:
+            self.stack.listen(self.ledger)
 
     def __enter__(self) -> Self:
         return self
@@ -291,6 +323,7 @@ class AgentMemory:
         if self.reflector is not None:
             self.reflector.flush(_CLOSING)
         if isinstance(self.ledger, _OwnLedger):
+            self._stop()
             self.ledger.close()
 
     async def abefore_request(self, messages: Sequence[Any], **options: Any) -> Injection:
