@@ -9,7 +9,7 @@ import pytest
 
 from memsheaf.index import BM25Index, Document, Partition, merge
 from memsheaf.index import bm25 as bm25_module
-from memsheaf.index.batch import analyze
+from memsheaf.index.batch import analyze, take_apart
 from memsheaf.index.merge import merge as steps
 from memsheaf.index.segment import Segment, build
 from memsheaf.index.vocabulary import Vocabulary
@@ -53,7 +53,8 @@ def test_equals_a_build_of_the_living(seed: int, weights: dict[str, float]) -> N
     vocabulary = Vocabulary(lambda token: (token,))
 
     def made(some: list[Document], numbers: list[int]) -> Segment:
-        batch = analyze(some, lambda texts: vocabulary.number(map(str.split, texts)), weights, 4)
+        columns = take_apart(some, 4)
+        batch = analyze(columns, lambda texts: vocabulary.number(map(str.split, texts)), weights)
         return build(batch, np.array(numbers, np.int64))
 
     first, sources, living, numbers = seed, [], [], []
@@ -91,9 +92,8 @@ def test_removals_during_a_merge_hold_after_it(monkeypatch: pytest.MonkeyPatch) 
     index = BM25Index("plain")
     index.add_many(Document(f"a{n}", f"common own{n}") for n in range(50))
     with index._writing:
-        index._store.append(
-            build(index._analyze([Document(f"b{n}", "common") for n in range(50)]), np.arange(50))
-        )
+        columns = take_apart([Document(f"b{n}", "common") for n in range(50)], 4)
+        index._store.append(build(index._analyze(columns), np.arange(50)))
         assert index._store.step()  # begun
     assert index.remove("a7")
     index.add("b9", "replaced")

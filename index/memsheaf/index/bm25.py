@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .analysis import Analyzer, TextAnalyzer, get_analyzer
 from .ascii_words import AsciiWords
-from .batch import Batch, analyze
+from .batch import Batch, Columns, analyze, take_apart
 from .documents import Document, IndexHit, Partition, fill
 from .filters import Allow, allowed
 from .head import DOCUMENTS, LIMIT
@@ -100,7 +100,8 @@ class BM25Index:
         weight: float = 1.0,
     ) -> None:
         """Add or replace a document; the next search sees it."""
-        batch = self._analyze([Document(id, fields, partition, weight)])
+        document = Document(id, fields, partition, weight)
+        batch = self._analyze(take_apart([document], self.partition_fields))
         with self._writing:
             self._store.add(batch)
 
@@ -108,10 +109,10 @@ class BM25Index:
         """Add or replace many documents; each chunk of some thousands becomes visible at once."""
         remaining = iter(documents)
         merging, words = False, None
-        while chunk := list(islice(remaining, _CHUNK)):
-            if words is None and len(chunk) >= DOCUMENTS and type(self.analyzer) is TextAnalyzer:
-                words = AsciiWords(self._store.vocabulary, self.analyzer.tokenize)
-            batch = self._analyze(chunk, words)
+        while columns := take_apart(islice(remaining, _CHUNK), self.partition_fields):
+            if len(columns) >= DOCUMENTS and type(self.analyzer) is TextAnalyzer:
+                words = words or AsciiWords(self._store.vocabulary, self.analyzer.tokenize)
+            batch = self._analyze(columns, words)
             if len(batch) < DOCUMENTS and len(batch.tokens) < LIMIT:
                 with self._writing:
                     self._store.add(batch)
@@ -132,10 +133,10 @@ class BM25Index:
             with self._writing:
                 merging = self._store.step()
 
-    def _analyze(self, documents: Sequence[Document], words: AsciiWords | None = None) -> Batch:
+    def _analyze(self, columns: Columns, words: AsciiWords | None = None) -> Batch:
         vocabulary, tokenize = self._store.vocabulary, self.analyzer.tokenize
         number = words.number if words else lambda texts: vocabulary.number(map(tokenize, texts))
-        return analyze(documents, number, self.field_weights, self.partition_fields)
+        return analyze(columns, number, self.field_weights)
 
     def remove(self, id: str) -> bool:
         """Remove a document; False if there was none."""
