@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from memsheaf.index import BM25Index, Document, Partition, head, search, sources, store
+from memsheaf.index import BM25Index, Document, Partition, head, search, segment, sources, store
 from memsheaf.index import bm25 as bm25_module
 
 
@@ -277,6 +277,26 @@ def test_terms_that_many_hold_are_looked_up_for_a_few(monkeypatch: pytest.Monkey
         check(index, naive, query)
     assert any(looked_up)
     assert looked_up[-1] is None
+
+
+@pytest.mark.parametrize("room", [0, 600, 1 << 20])
+def test_columns_take_no_more_room_than_they_may(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "LONG", 1)
+    monkeypatch.setattr(segment, "COLUMNS", room)
+    rng = random.Random(6)
+    index, naive = BM25Index("plain"), Naive()
+    documents = [Document(f"d{i}", " ".join(rng.choices("abcdef", k=5))) for i in range(100)]
+    for d in documents:
+        naive.add(d)
+    index.add_many(documents)
+    index._store.settle()
+    for k1, b in ((0.9, 0.4), (2.0, 0.4), (0.9, 0.9), (0.9, 0.4)):
+        check(index, naive, "a b c d e", k1=k1, b=b)
+        (part,) = index._store.segments
+        assert len(part.columns) == {0: 1, 600: 4}.get(room, len(part.columns))
+    assert room < 1_000 or len(part.columns) == 15
 
 
 def test_a_query_of_thousands_of_words() -> None:

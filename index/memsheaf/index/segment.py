@@ -15,8 +15,8 @@ from .impacts import FREQUENCIES, Table, encode
 from .strings import Ints as Ints
 from .strings import Strings, spread
 
-COLUMNS = 64
-"""Columns that a segment keeps."""
+COLUMNS = 1 << 27
+"""Bytes of the columns that a segment keeps."""
 SPANS = 1 << 16
 """Terms whose lists a segment remembers."""
 OFTEN = 4_096
@@ -125,13 +125,15 @@ class Segment:
         found: npt.NDArray[np.bool_] = np.bincount(owner, minlength=len(terms)) > 0
         return found | often
 
-    def column(self, begin: int, end: int, table: Table) -> Column:
-        """Return the weights of the postings between two places as a column."""
+    def column(self, begin: int, end: int, table: Table) -> Column | None:
+        """Return the weights of the postings between two places as a column, if there is room."""
         key = begin, table.key
         found = self.columns.get(key)
         if found is None:
-            if len(self.columns) >= COLUMNS:
-                self.columns.clear()
+            if len(self.columns) * 2 * len(self) > COLUMNS:
+                self.columns = {k: c for k, c in self.columns.items() if k[1] == table.key}
+                if len(self.columns) * 2 * len(self) > COLUMNS:
+                    return None
             docs = self.arrays["docs"][begin:end]
             codes = self.arrays["codes"][begin:end]
             weights = table.weights.take(codes)

@@ -142,15 +142,15 @@ class Source:
 
     def plan(self, table: Table, columns: bool) -> int:
         """Choose which lists are added posting by posting, and which as columns; count those."""
-        part, scattered = self.part, self.scattered
-        whole = columns and self.at is None and self.span == self.count
-        whole = whole and isinstance(part, Segment)
-        least = max(LONG, self.count // SHARE) if whole else self.count + 1
+        part, least = self.part, self.count + 1
+        if columns and self.at is None and self.span == self.count and isinstance(part, Segment):
+            least = max(LONG, self.count // SHARE)
         for i, (b, e) in enumerate(self.bounds):
-            if e - b >= least:
-                self.columns[i] = part.column(b, e, table)  # type: ignore[union-attr]
+            column = part.column(b, e, table) if e - b >= least else None  # type: ignore[union-attr]
+            if column:
+                self.columns[i] = column
             elif b < e:
-                scattered.append((i, b, e))
+                self.scattered.append((i, b, e))
         return len(self.columns)
 
     def factored(self, factors: Sequence[float]) -> list[tuple[Column, int]]:
