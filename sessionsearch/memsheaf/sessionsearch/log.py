@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -12,12 +11,10 @@ from typing import Any, Literal, Self
 
 from memsheaf.stack import (
     IdUnavailable,
-    InvalidQuery,
     InvalidRecord,
     NotFound,
     ProviderTimeout,
     Scope,
-    parse_time,
 )
 
 from .changes import Changes, read_changes
@@ -51,13 +48,12 @@ from .log_schema import (
     REFRESH,
     drop_words,
 )
+from .log_values import END, by_order, number_of, time_of, types_of
 from .subscriptions import Subscription
 
 __all__ = ["ConversationLog", "ItemOrder"]
 
 ItemOrder = Literal["asc", "desc"]
-
-_END = 2**62
 
 
 class ConversationLog:
@@ -186,12 +182,12 @@ class ConversationLog:
         """
         scope.require_readable()
         values = {
-            "after": _number("after", after, -1, lowest=-_END),
-            "before": _number("before", before, _END, lowest=-_END),
-            "limit": _number("limit", limit, -1),
-            "types": _types(types),
+            "after": number_of("after", after, -1, lowest=-END),
+            "before": number_of("before", before, END, lowest=-END),
+            "limit": number_of("limit", limit, -1),
+            "types": types_of(types),
         }
-        statement = _by_order(ITEMS, order)
+        statement = by_order(ITEMS, order)
         with self._file.reading() as connection:
             return read(connection, visible(connection, conversation, scope), statement, values)
 
@@ -250,11 +246,11 @@ class ConversationLog:
             "agent_id": scope.agent_id,
             "session_id": scope.session_id,
             "namespace": scope.namespace,
-            "since": _time("since", since),
-            "until": _time("until", until),
-            "limit": _number("limit", limit, -1),
+            "since": time_of("since", since),
+            "until": time_of("until", until),
+            "limit": number_of("limit", limit, -1),
         }
-        statement = _by_order(CONVERSATIONS, order)
+        statement = by_order(CONVERSATIONS, order)
         with self._file.reading() as connection:
             return [held_from(row).conversation for row in connection.execute(statement, values)]
 
@@ -271,13 +267,13 @@ class ConversationLog:
             appends it.
         """
         scope.require_readable()
-        start = _number("after", after, -1)
+        start = number_of("after", after, -1)
 
         def fetch(cursor: int, limit: int | None) -> tuple[list[Item], int]:
             values = {
                 "after": cursor,
-                "before": _END,
-                "limit": _number("limit", limit, -1),
+                "before": END,
+                "limit": number_of("limit", limit, -1),
                 "types": None,
             }
             with self._file.reading() as connection:
@@ -314,7 +310,7 @@ class ConversationLog:
                 write-ahead log; the next erasure or opening of the log empties it.
         """
         scope.require_readable()
-        place = None if seq is None else _number("seq", seq, -1)
+        place = None if seq is None else number_of("seq", seq, -1)
         erased = self._overwrite(conversation, scope, place)
         if erased:
             IndexFiles(self.path).drop()
@@ -385,7 +381,7 @@ class ConversationLog:
 
     def _hide(self, conversation: str, scope: Scope, seq: int | None, *, hide: bool) -> bool:
         scope.require_readable()
-        place = _number("seq", seq, -1)
+        place = number_of("seq", seq, -1)
         with self._file.writing() as connection:
             held = find(connection, conversation)
             if held is None or not scope.matches(held.conversation.scope):
@@ -445,40 +441,6 @@ def _changed(
     last = held.conversation.last_seq
     span = (0, -1 if last is None else last) if seq is None else (seq, seq)
     connection.execute(ADD_CHANGE, (held.row, *span, erased))
-
-
-def _time(what: str, value: datetime | str | float | None) -> int | None:
-    if value is None:
-        return None
-    try:
-        return micros(parse_time(value))
-    except ValueError:  # it shows the value
-        raise InvalidQuery(f"{what} is not a time") from None
-
-
-def _number(what: str, value: object, default: int, *, lowest: int = 0) -> int:
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidQuery(f"{what} must be a whole number, not {type(value).__name__}")
-    if not lowest <= value <= _END:
-        raise InvalidQuery(f"{what} must lie between {lowest} and {_END}")
-    return value
-
-
-def _types(types: str | Iterable[str] | None) -> str | None:
-    if types is None:
-        return None
-    wanted = [types] if isinstance(types, str) else list(types)
-    if not all(isinstance(name, str) for name in wanted):
-        raise InvalidQuery("types must be names of types")
-    return json.dumps(wanted)
-
-
-def _by_order(statements: Mapping[str, str], order: str) -> str:
-    if order not in statements:
-        raise InvalidQuery("order must be asc or desc")
-    return statements[order]
 
 
 def _unavailable() -> IdUnavailable:

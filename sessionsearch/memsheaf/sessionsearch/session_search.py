@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from memsheaf.index import content_words, get_analyzer, terms
-from memsheaf.stack import InvalidQuery, InvalidRecord, Scope, parse_time
+from memsheaf.stack import InvalidRecord, Scope
 
+from .copies import Placed, without_copies
 from .default_index import DefaultIndex
 from .indexes import Candidate, IndexDamaged, ItemQuery, SessionIndex, Sort, find_index
 from .items import Conversation, Item
 from .log import ConversationLog
-from .log_rows import micros
+from .queries import Moment, Names, limit_of, query_of
 from .ranking import SessionRanking, ranking_of
 from .results import ConversationHit, Explanation, SessionHit, SessionResult
 
 __all__ = ["SessionSearch", "open_sessions"]
 
 LOG_NAME = "sessions.db"
-_MOST = 1000
-_SORTS = ("relevance", "newest", "oldest")
 _ANALYZER = get_analyzer("english")
-
-Moment = datetime | str | float
-Names = str | Iterable[str]
 
 
 class SessionSearch:
@@ -147,8 +142,10 @@ class SessionSearch:
             InvalidQuery: A limit, time, order or name is wrong.
             ScopeError: The scope has no field set.
         """
-        number = _limit(limit)
-        query = self._query(text, scope, conversation, roles, types, since, until, project, sort)
+        number = limit_of(limit)
+        query = query_of(
+            self.log, text, scope, conversation, roles, types, since, until, project, sort
+        )
         places = self._ranked(query, number)
         return SessionResult(self._hits(places, query), lambda: self._explained(query))
 
@@ -182,14 +179,14 @@ class SessionSearch:
             until: Only items not younger than this.
             project: Only conversations of this project, or of folders below it.
         """
-        number, per_row, ends = _limit(limit), _limit(hits), _limit(lines)
-        query = self._query(
-            text, scope, conversation, roles, types, since, until, project, "relevance"
+        number, per_row, ends = limit_of(limit), limit_of(hits), limit_of(lines)
+        query = query_of(
+            self.log, text, scope, conversation, roles, types, since, until, project, "relevance"
         )
         asked = max(50, 10 * number)
         while True:
             places = self._ranked(query, asked)
-            rows: dict[int, list[tuple[Candidate, list[Candidate]]]] = {}
+            rows: dict[int, list[Placed]] = {}
             for place in places:
                 rows.setdefault(place[0].conversation, []).append(place)
             if len(rows) >= number or len(places) < asked:
@@ -215,9 +212,9 @@ class SessionSearch:
         """
         item = self.log.item(item_id, scope)
         earlier = self.log.items(
-            item.conversation, scope, before=item.seq, limit=_limit(before), order="desc"
+            item.conversation, scope, before=item.seq, limit=limit_of(before), order="desc"
         )
-        later = self.log.items(item.conversation, scope, after=item.seq, limit=_limit(after))
+        later = self.log.items(item.conversation, scope, after=item.seq, limit=limit_of(after))
         return (*reversed(earlier), item, *later)
 
     def read(
@@ -247,7 +244,7 @@ class SessionSearch:
         project: str | None = None,
     ) -> tuple[Conversation, ...]:
         """The conversations of a scope, that with the latest item first."""
-        number = _limit(limit)
+        number = limit_of(limit)
         found = self.log.conversations(
             scope, since=since, until=until, limit=None if project is not None else number
         )
@@ -284,47 +281,14 @@ class SessionSearch:
     ) -> None:
         self.close()
 
-    def _query(
-        self,
-        text: str,
-        scope: Scope,
-        conversation: Names | None,
-        roles: Names | None,
-        types: Names | None,
-        since: Moment | None,
-        until: Moment | None,
-        project: str | None,
-        sort: Sort,
-    ) -> ItemQuery:
-        scope.require_readable()
-        if not isinstance(text, str):
-            raise InvalidQuery(f"a query must be text, not {type(text).__name__}")
-        if sort not in _SORTS:
-            raise InvalidQuery(f"sort must be one of {', '.join(_SORTS)}")
-        if project is not None and not isinstance(project, str):
-            raise InvalidQuery("project must be text")
-        wanted = _names("conversation", conversation)
-        chosen = None if wanted is None else self.log.numbers(wanted, scope)
-        return ItemQuery(
-            text=text,
-            scope=scope,
-            conversations=chosen,
-            project=project,
-            roles=_names("roles", roles),
-            types=_names("types", types),
-            since=_moment("since", since),
-            until=_moment("until", until),
-            sort=sort,
-        )
-
-    def _ranked(self, query: ItemQuery, limit: int) -> list[tuple[Candidate, list[Candidate]]]:
+    def _ranked(self, query: ItemQuery, limit: int) -> list[Placed]:
         """The best candidates, each with those of the same text in other conversations."""
         with self._lock:
             self.catch_up()
             asked = limit + max(3, limit // 4)
             while True:
                 found = self._asked(query, asked) if limit else []
-                places = _without_copies(found)
+                places = without_copies(found)
                 if len(places) >= limit or len(found) < asked:
                     return places[:limit]
                 asked *= 4
@@ -337,9 +301,7 @@ class SessionSearch:
             self.catch_up()
             return self._index.search(query, limit)
 
-    def _hits(
-        self, places: Sequence[tuple[Candidate, list[Candidate]]], query: ItemQuery
-    ) -> list[SessionHit]:
+    def _hits(self, places: Sequence[Placed], query: ItemQuery) -> list[SessionHit]:
         """The items behind candidates, as the log shows them to the scope now."""
         wanted = [(each.conversation, each.seq) for best, same in places for each in (best, *same)]
         read = self.log.at(wanted, query.scope)
@@ -402,47 +364,3 @@ def open_sessions(
         raise
     opened._owns_log = True
     return opened
-
-
-def _without_copies(found: Sequence[Candidate]) -> list[tuple[Candidate, list[Candidate]]]:
-    """Put candidates of one text and different conversations into one place, that of the best."""
-    places: list[tuple[Candidate, list[Candidate]]] = []
-    by_text: dict[int, list[tuple[Candidate, list[Candidate]]]] = {}
-    for each in found:
-        alike = by_text.setdefault(each.same_text, [])
-        for best, same in alike:
-            held = {best.conversation, *(copy.conversation for copy in same)}
-            if each.conversation not in held:
-                same.append(each)
-                break
-        else:
-            place: tuple[Candidate, list[Candidate]] = (each, [])
-            alike.append(place)
-            places.append(place)
-    return places
-
-
-def _limit(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidQuery(f"a limit must be a whole number, not {type(value).__name__}")
-    if not 0 <= value <= _MOST:
-        raise InvalidQuery(f"a limit must lie between 0 and {_MOST}")
-    return value
-
-
-def _names(what: str, value: Names | None) -> frozenset[str] | None:
-    if value is None:
-        return None
-    names = frozenset([value] if isinstance(value, str) else value)
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidQuery(f"{what} must be text, or several")
-    return names
-
-
-def _moment(what: str, value: Moment | None) -> int | None:
-    if value is None:
-        return None
-    try:
-        return micros(parse_time(value))
-    except ValueError:  # it shows the value
-        raise InvalidQuery(f"{what} is not a time") from None
