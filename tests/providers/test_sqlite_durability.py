@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sqlite3
@@ -330,3 +331,20 @@ def test_words_of_most_records_do_not_hide_what_holds_only_them(store: SqliteSto
         assert len(contents(store, "cello violin")) == 7
     store.store_many([record(f"piano {n}") for n in range(40)])
     assert len(contents(store, "cello piano")) == 46
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER kept AFTER DELETE ON records BEGIN SELECT 1; END",
+        "CREATE VIEW seen AS SELECT * FROM records",
+    ],
+)
+def test_a_file_that_would_run_what_it_holds_is_refused(tmp_path: Path, planted: str) -> None:
+    path = tmp_path / "memory.db"
+    SqliteStore(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(planted)
+    with pytest.raises(StoreCorrupt, match="triggers or views"):
+        SqliteStore(path)
+    assert path.exists()

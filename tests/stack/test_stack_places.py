@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -20,12 +22,15 @@ from memsheaf.stack import (
     MemoryRecord,
     MemoryStack,
     NotFound,
+    ProviderUnavailable,
     Scope,
     Status,
+    StoreCorrupt,
     UsageError,
     hookimpl,
     pinned,
 )
+from memsheaf.stack.native_ids import NativeIds
 
 MIRA, TOMAS = Scope(user_id="mira"), Scope(user_id="tomas")
 Make = Callable[..., Any]
@@ -235,3 +240,39 @@ def test_a_disabled_stack_touches_no_provider(shelf: Make) -> None:
         with pytest.raises(UsageError):
             stack.store(" ")
     assert notes.calls == []
+
+
+def test_an_id_map_that_is_damaged_or_a_link_is_told(foreign_shelf: Make, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with MemoryStack([foreign_shelf()], scope=MIRA, state=state) as stack:
+        stack.store("tea")
+    file = state / "native_ids.db"
+    whole = file.read_bytes()
+    file.write_bytes(b"no database" * 1000)
+    with MemoryStack([foreign_shelf()], scope=MIRA, state=state) as stack:
+        with pytest.raises(StoreCorrupt, match="restore or remove it"):
+            stack.get("x")
+        assert file.read_bytes() == b"no database" * 1000
+    file.unlink()
+    victim = tmp_path / "victim.db"
+    victim.write_bytes(whole)
+    file.symlink_to(victim)
+    with (
+        MemoryStack([foreign_shelf()], scope=MIRA, state=state) as stack,
+        pytest.raises(ProviderUnavailable, match="cannot be opened"),
+    ):
+        stack.get("x")
+    assert victim.read_bytes() == whole
+
+
+def test_a_child_does_not_wait_for_a_lock_of_the_parent(tmp_path: Path) -> None:
+    native = NativeIds(tmp_path / "ids.db")
+    native.add("far", "ours", ["theirs"])
+    with native._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(0 if native.ours("far", ["theirs"]) == "ours" else 1)
+        _, status = os.waitpid(child, 0)
+    assert status == 0
+    native.close()

@@ -179,6 +179,7 @@ class Database:
             name, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
         try:
+            connection.execute("PRAGMA trusted_schema = OFF")  # the file may be anybody's
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
             if version_of(connection) != VERSION:

@@ -43,10 +43,12 @@ def version_of(connection: sqlite3.Connection) -> int:
     """The format of a file; 0 for an empty one.
 
     Raises:
-        StoreCorrupt: It is a database of something else.
+        StoreCorrupt: It is a database of something else, or one that would run what it holds.
         ProviderUnavailable: Its format is a later one.
     """
-    version, application, tables = _head(connection)
+    version, application, tables, active = _head(connection)
+    if active:
+        raise StoreCorrupt("the file holds triggers or views, which no store has; do not use it")
     if application != _APPLICATION:
         if version or tables:
             raise StoreCorrupt("the file is a database of something else; name another file")
@@ -59,7 +61,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def _head(connection: sqlite3.Connection) -> tuple[int, ...]:
-    """Version, application and whether there are tables, all of one moment."""
+    """Version, application, whether there are tables, and triggers or views; of one moment."""
     begun = not connection.in_transaction
     if begun:
         connection.execute("BEGIN")  # another process may be making the tables just now
@@ -70,6 +72,7 @@ def _head(connection: sqlite3.Connection) -> tuple[int, ...]:
                 "PRAGMA user_version",
                 "PRAGMA application_id",
                 "SELECT EXISTS (SELECT 1 FROM sqlite_master)",
+                "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view'))",
             )
         )
     finally:

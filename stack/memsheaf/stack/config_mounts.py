@@ -14,7 +14,7 @@ from .mount import Down, Mount
 from .registry import ProviderContext
 from .scope import Scope
 
-__all__ = ["mounts"]
+__all__ = ["mounts", "state_folder"]
 
 
 def mounts(config: Config) -> list[Mount]:
@@ -26,6 +26,17 @@ def mounts(config: Config) -> list[Mount]:
     if config.disabled:
         return []
     return [_mount(config, each) for each in config.providers if each.placement.enabled]
+
+
+def state_folder(config: Config) -> Path:
+    """Where the stack keeps what it has to remember.
+
+    Raises:
+        ProviderUnavailable: It leads out of the data folder.
+    """
+    folder = config.data / "stack"
+    _refuse_links(folder, config.data.resolve())
+    return folder
 
 
 def _mount(config: Config, settings: ProviderSettings) -> Mount:
@@ -59,8 +70,7 @@ def _build(config: Config, settings: ProviderSettings) -> object:
 def _prepare(config: Config, folder: Path) -> None:
     """Make the data folder private, and refuse one that leads elsewhere."""
     data = folder.parent
-    if folder.is_symlink() and not folder.resolve().is_relative_to(data.resolve()):
-        raise ProviderUnavailable(f"{folder} is a link out of {data}; remove the link")
+    _refuse_links(folder, data.resolve())
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         if data.stat().st_mode & 0o077 and os.access(data, os.W_OK):
@@ -72,6 +82,16 @@ def _prepare(config: Config, folder: Path) -> None:
         raise ProviderUnavailable(f"a file stands where the folder {data} should be") from error
     except OSError as error:
         raise ProviderUnavailable(f"{data} cannot be used: {error.strerror}") from error
+
+
+def _refuse_links(folder: Path, data: Path) -> None:
+    """A cloned repository may bring links, through which its files would be somebody else's."""
+    places = [folder]
+    for above, folders, files in os.walk(folder):
+        places += [Path(above, name) for name in (*folders, *files)]
+    for place in places:
+        if place.is_symlink() and not place.resolve().is_relative_to(data):
+            raise ProviderUnavailable(f"{place} is a link out of {data}; remove the link")
 
 
 def _reason(error: Exception) -> str:

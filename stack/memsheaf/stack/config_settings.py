@@ -16,6 +16,8 @@ from .scope import Scope
 __all__ = ["Placement", "ScopeSettings", "did_you_mean", "validated"]
 
 Model = TypeVar("Model", bound=BaseModel)
+_RESERVED = {"sessions", "stack"}
+"""What lies beside the providers' folders: past conversations, and what the stack remembers."""
 
 
 class _Settings(BaseModel):
@@ -63,6 +65,8 @@ class Placement(_Settings):
         # It names a folder too, so it must not be able to leave its parent.
         if value and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", value):
             raise ValueError("must be 1 to 64 letters, digits, '-', '_' or '.'")
+        if value.casefold() in _RESERVED:
+            raise ValueError(f"{value} is a folder of Memsheaf's own; choose another")
         return value
 
 

@@ -145,10 +145,11 @@ def _bytes(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb", closefd=True) as file:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode):
-            return None
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(descriptor)
+        return None
+    with os.fdopen(descriptor, "rb") as file:
         if state.st_size > _MAX_BYTES:
             raise ConfigError(f"{path}: larger than {_MAX_BYTES:,} bytes")
         return file.read(_MAX_BYTES + 1)

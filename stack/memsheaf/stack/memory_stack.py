@@ -94,7 +94,7 @@ class MemoryStack:
             ConfigError: A setting is wrong; the message names file, key and fix.
         """
         from .config import Config, load_config
-        from .config_mounts import mounts
+        from .config_mounts import mounts, state_folder
 
         if not isinstance(start, Config):
             start = load_config(Path(start) if start is not None else None, overrides)
@@ -105,7 +105,7 @@ class MemoryStack:
             mounts(config),
             scope=config.scope,
             settings=config.stack,
-            state=config.data / "stack",
+            state=state_folder(config),
             disabled=config.disabled,
         )
 

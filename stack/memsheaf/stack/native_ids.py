@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import StorageFull, StoreCorrupt
+from .errors import ProviderUnavailable, StorageFull, StoreCorrupt
 
 __all__ = ["NativeIds"]
 
@@ -27,9 +29,6 @@ class NativeIds:
     Args:
         path: The file; made with mode 0600. None keeps the map in memory.
         timeout: Seconds to wait for another process's lock.
-
-    Raises:
-        StoreCorrupt: The file is damaged or not a database.
     """
 
     def __init__(self, path: Path | None = None, timeout: float = 10.0) -> None:
@@ -39,24 +38,47 @@ class NativeIds:
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._used = path is not None and path.exists()
+        _MAPS.add(self)
+
+    def after_fork(self) -> None:
+        """In the child: another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is not None and self._pid == os.getpid():
             return self._connection
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        connection = sqlite3.connect(
+            self._path or ":memory:", timeout=self._timeout, check_same_thread=False
+        )
         try:
-            connection = sqlite3.connect(
-                self._path or ":memory:", timeout=self._timeout, check_same_thread=False
-            )
             if self._path is not None:
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise StoreCorrupt(f"{self._path} cannot be opened: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
         self._connection, self._pid, self._used = connection, os.getpid(), True
         return connection
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time; what fails is told in errors of ours."""
+        with self._lock:
+            try:
+                yield self._connect()
+            except sqlite3.OperationalError as error:
+                raise StorageFull(f"the id map {self._path} cannot be used: {error}") from error
+            except sqlite3.DatabaseError as error:
+                raise StoreCorrupt(
+                    f"the id map {self._path} is damaged: {error}; restore or remove it"
+                ) from error
+            except OSError as error:
+                raise ProviderUnavailable(
+                    f"the id map {self._path} cannot be opened: {error.strerror}"
+                ) from error
 
     @property
     def used(self) -> bool:
@@ -67,25 +89,18 @@ class NativeIds:
         """Remember what a record became in a provider.
 
         Raises:
-            StorageFull: The map cannot be written.
+            ProviderError: The map cannot be read or written; so do the other methods.
         """
         rows = [(provider, native, record_id) for native in native_ids]
-        with self._lock:
-            connection = self._connect()
-            try:
-                with connection:
-                    connection.executemany(
-                        "INSERT OR REPLACE INTO native_ids VALUES (?, ?, ?)", rows
-                    )
-            except sqlite3.OperationalError as error:
-                raise StorageFull(f"the id map cannot be written: {error}") from error
+        with self._connected() as connection, connection:
+            connection.executemany("INSERT OR REPLACE INTO native_ids VALUES (?, ?, ?)", rows)
 
     def native(self, provider: str, record_id: str) -> tuple[str, ...]:
         """The ids that a record has in a provider."""
         if not self.used:
             return ()
-        with self._lock:
-            rows = self._connect().execute(
+        with self._connected() as connection:
+            rows = connection.execute(
                 "SELECT native_id FROM native_ids WHERE record_id = ? AND provider = ? ORDER BY 1",
                 (record_id, provider),
             )
@@ -95,16 +110,12 @@ class NativeIds:
         """Our id of a foreign record, or None."""
         if not self.used:
             return None
-        with self._lock:
+        with self._connected() as connection:
             for native in native_ids:
-                row = (
-                    self._connect()
-                    .execute(
-                        "SELECT record_id FROM native_ids WHERE provider = ? AND native_id = ?",
-                        (provider, native),
-                    )
-                    .fetchone()
-                )
+                row = connection.execute(
+                    "SELECT record_id FROM native_ids WHERE provider = ? AND native_id = ?",
+                    (provider, native),
+                ).fetchone()
                 if row is not None:
                     return str(row[0])
         return None
@@ -113,7 +124,7 @@ class NativeIds:
         """Forget what a record was in a provider."""
         if not self.used:
             return
-        with self._lock, self._connect() as connection:
+        with self._connected() as connection, connection:
             connection.execute(
                 "DELETE FROM native_ids WHERE record_id = ? AND provider = ?", (record_id, provider)
             )
@@ -124,3 +135,14 @@ class NativeIds:
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
             self._connection = None
+
+
+_MAPS: weakref.WeakSet[NativeIds] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for each in list(_MAPS):
+        each.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memsheaf.stack import ConfigError, Scope
+from memsheaf.stack import ConfigError, MemoryStack, ProviderUnavailable, Scope, UsageError
 from memsheaf.stack.config import Config, load_config
 from memsheaf.stack.config_mounts import mounts
 from memsheaf.stack.config_sources import Document, read_document
@@ -300,3 +300,42 @@ def test_two_commands_at_once_lose_no_trust(project: Path, home: Path) -> None:
     for thread in threads:
         thread.join()
     assert all(TrustStore(home).trusts(document(path)) for path in paths)
+
+
+def test_a_link_below_a_provider_s_folder_is_refused(project: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.db"
+    (project / ".memsheaf" / "local" / "deep").mkdir(parents=True)
+    (project / ".memsheaf" / "local" / "deep" / "cache.db").symlink_to(outside)
+    (mount,) = mounts(load_config(project))
+    assert isinstance(mount.provider, Down)
+    assert "is a link out of" in mount.provider.reason
+    assert not outside.exists()
+
+
+def test_the_stack_s_own_folder_may_not_lead_out(project: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (project / ".memsheaf").mkdir()
+    (project / ".memsheaf" / "stack").symlink_to(outside)
+    with pytest.raises(ProviderUnavailable, match="link out of"):
+        MemoryStack.from_config(project)
+
+
+@pytest.mark.parametrize("name", ["sessions", "stack", "Stack"])
+def test_a_provider_may_not_take_a_folder_of_memsheaf_s_own(project: Path, name: str) -> None:
+    file = project / "memsheaf.toml"
+    file.write_text(f'[[providers]]\nname = "{name}"\ntype = "local"\n')
+    with pytest.raises(ConfigError, match=r"toml:2: providers\[0\].name: .*choose another"):
+        load_config(project)
+
+
+def test_a_folder_in_place_of_the_file_is_no_file(project: Path) -> None:
+    (project / "memsheaf.toml").mkdir()
+    assert load_config(project).files == ()
+
+
+def test_a_stack_is_made_of_a_configuration_that_was_read(project: Path) -> None:
+    with MemoryStack.from_config(load_config(project, {"search_limit": 3})) as stack:
+        assert stack.settings.search_limit == 3
+    with pytest.raises(UsageError, match="load_config"):
+        MemoryStack.from_config(load_config(project), search_limit=3)

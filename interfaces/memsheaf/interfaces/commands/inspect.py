@@ -108,6 +108,7 @@ def doctor(as_json: bool) -> int:
 
 
 _ADVICE = (
+    (("full or read-only",), "free some space on its disk, or make its folder writable for you"),
     (("permission", "read-only", "readonly"), "make its folder writable for you, or set its path"),
     (("full", "no space"), "free some space on its disk"),
     (

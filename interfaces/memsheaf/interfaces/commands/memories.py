@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import Any
 
@@ -189,7 +190,7 @@ def list_(
             if not page:
                 say(f"nothing found  ({safe(str(memory.scope))})")
             if page.next:
-                say(f"more: --after {safe(page.next)}", dim=True)
+                say(f"more: --after {safe(shlex.quote(page.next))}", dim=True)
             show_outcomes(page.outcomes)
     return code_of(page, page.partial)
 
