@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memsheaf.agent import BlockLedger, TrivialGate, inject
-from memsheaf.stack import MemoryStack, Scope, UsageError, hookimpl
+from memsheaf.providers.local import LocalStore
+from memsheaf.stack import MemoryStack, Scope, Status, UsageError, hookimpl
 
 MakeStack = Callable[..., MemoryStack]
 
@@ -115,3 +116,16 @@ def test_the_hosts_contexts_share_the_block(make_stack: MakeStack) -> None:
     assert '{"context": "calendar", "text": "rehearsal on Friday"}' in made.block
     assert inject(talk("ok"), stack, contexts=contexts).block is None
     assert asked == ["Who?"]
+
+
+def test_contexts_of_the_host_that_raise_are_told_and_the_rest_is_injected() -> None:
+    def broken(words: str) -> list[tuple[str, str]]:
+        raise KeyError("secret words")
+
+    with MemoryStack([LocalStore()], scope=Scope(user_id="mira")) as stack:
+        stack.store("Mira plays the cello")
+        made = inject([{"role": "user", "content": "Who plays the cello?"}], stack, contexts=broken)
+    assert made.block is not None
+    (outcome,) = [o for o in made.outcomes if o.provider == "contexts"]
+    assert outcome.status is Status.FAILED
+    assert "secret" not in str(outcome)

@@ -5,16 +5,7 @@ from .context import MemoryContext, context
 from .definitions import Definition, SchemaForm
 from .gate import TRIVIAL_PHRASES, TrivialGate, is_trivial
 from .host_tools import HostTool, ToolOutcome
-from .inject import (
-    MIN_RELEVANCE,
-    Injection,
-    ainject,
-    ainject_system,
-    ainject_system_value,
-    inject,
-    inject_system,
-    inject_system_value,
-)
+from .inject import MIN_RELEVANCE, Injection, ainject, inject
 from .ledger import BlockLedger
 from .memory import AgentMemory
 from .policy import Access, Policy, TurnOrigin
@@ -24,6 +15,12 @@ from .reflection_operations import Applied
 from .reflector import Reflector
 from .running import arun_turn, astream_turn, run_turn, stream_turn
 from .scrub import Scrubber, strip_blocks, strip_messages, strip_value
+from .system import (
+    ainject_system,
+    ainject_system_value,
+    inject_system,
+    inject_system_value,
+)
 from .tokens import count_tokens, estimate_tokens
 from .tools import MemoryTools
 from .trim import Trimmed, trim_messages

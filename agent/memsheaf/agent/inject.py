@@ -7,7 +7,7 @@ the user's own words, after those words.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -24,13 +24,14 @@ from memsheaf.stack import (
     Status,
     UsageError,
 )
+from memsheaf.stack.fanout import reason_of
 from memsheaf.stack.text import clean
 
 from .block import build_block, choose_block_id
 from .budget import Sizes
 from .gate import is_trivial
 from .ledger import BlockLedger, Sent
-from .messages import after_system, is_own, last_own, texts, with_block
+from .messages import check_messages, is_own, last_own, texts, with_block
 from .relevant import POOL, relevant_hits, words_of
 from .tokens import Tokenizer
 from .turns import Turns
@@ -41,11 +42,7 @@ __all__ = [
     "Injection",
     "Strategy",
     "ainject",
-    "ainject_system",
-    "ainject_system_value",
     "inject",
-    "inject_system",
-    "inject_system_value",
 ]
 
 MIN_RELEVANCE = 0.3
@@ -158,7 +155,7 @@ def inject(
     Raises:
         UsageError: An argument is outside its rules.
         ScopeError: There is no scope.
-        ClosedError: The stack is closed.
+        ClosedError: The stack or the ledger is closed.
 
     >>> from memsheaf.agent import inject
     >>> from memsheaf.providers.local import LocalStore
@@ -171,7 +168,7 @@ def inject(
     >>> made.messages[0]["content"].startswith("Who plays the cello?\n\n<memory-context-")
     True
     """
-    _check_messages(messages)
+    check_messages(messages)
     if query is not None and not isinstance(query, str):
         raise UsageError("query must be text")
     if strategy not in get_args(Strategy):
@@ -192,7 +189,8 @@ def inject(
         sent, restored = turns.put_back()
         reason = _reason(turns, messages, place, wanted, strategy, gate, query is None)
     except ProviderError as error:
-        return Injection(list(messages), outcomes=(_failure(error),), reason="ledger failed")
+        outcome = _failure("ledger", error)
+        return Injection(list(messages), outcomes=(outcome,), reason="ledger failed")
     if reason is not None and not restored:
         return Injection(list(messages), reason=reason)
     long = words_of(wanted) if reason is None and limit > 0 else []
@@ -208,8 +206,12 @@ def inject(
     outcomes: tuple[Outcome, ...] = ()
     if reason is None:
         theirs = stack.user_context(wanted, asked)
-        ours = () if contexts is None else contexts(wanted)
         outcomes = recalled.outcomes + theirs.outcomes
+        ours: Sequence[tuple[str, str]] = ()
+        try:
+            ours = () if contexts is None else contexts(wanted)
+        except Exception as error:  # the host's own, and no reason to send nothing
+            outcomes += (_failure("contexts", error),)
         found = recalled.hits
         if long:
             found = relevant_hits(long, found, limit, min_relevance)
@@ -218,7 +220,7 @@ def inject(
             if block is not None or not (recalled.partial or theirs.partial):
                 counts = turns.keep(place, chosen_id, block)
         except ProviderError as error:
-            outcomes += (_failure(error),)
+            outcomes += (_failure("ledger", error),)
             return Injection(list(messages), outcomes=outcomes, reason="ledger failed")
         if counts.text:
             sent[place] = with_block(sent[place], counts.text)
@@ -230,61 +232,6 @@ def inject(
     return Injection(
         sent, counts.text or None, counts.block_id or None, hits, outcomes, restored, reason
     )
-
-
-def inject_system(
-    messages: Sequence[Any], stack: MemoryStack, *, scope: Scope | None = None
-) -> list[Any]:
-    """Put the providers' static text into the system prompt of an OpenAI-style list.
-
-    It becomes one message after the leading run of system messages, in their role. A list that
-    holds it already gets no second one.
-
-    Args:
-        messages: The request's messages; never changed.
-        stack: Whose providers to ask.
-        scope: Whose memory; the stack's default where not given.
-
-    Returns:
-        A new list; the added message is the same bytes from turn to turn.
-
-    Raises:
-        ScopeError: There is no scope.
-    """
-    _check_messages(messages)
-    text = _static_text(stack, scope)
-    end, role = after_system(messages)
-    if not text or any(text in texts(message) for message in messages[:end]):
-        return list(messages)
-    return [*messages[:end], {"role": role, "content": text}, *messages[end:]]
-
-
-def inject_system_value(
-    system: str | Sequence[Any] | None, stack: MemoryStack, *, scope: Scope | None = None
-) -> str | list[Any]:
-    """Put the providers' static text after an Anthropic-style ``system`` value.
-
-    Args:
-        system: A text, a list of text blocks, or None; never changed.
-        stack: Whose providers to ask.
-        scope: Whose memory; the stack's default where not given.
-
-    Returns:
-        A text for a text or None, a new list for a list; unchanged where it holds the text
-        already or there is none.
-
-    Raises:
-        ScopeError: There is no scope.
-    """
-    text = _static_text(stack, scope)
-    if system is None or isinstance(system, str):
-        before = system or ""
-        if not text or before == text or before.endswith(f"\n\n{text}"):
-            return before
-        return f"{before}\n\n{text}" if before else text
-    if not text or text in texts({"content": list(system)}):
-        return list(system)
-    return [*system, {"type": "text", "text": text}]
 
 
 async def ainject(
@@ -328,20 +275,6 @@ async def ainject(
     )
 
 
-async def ainject_system(
-    messages: Sequence[Any], stack: AsyncMemoryStack, *, scope: Scope | None = None
-) -> list[Any]:
-    """See `inject_system`."""
-    return await asyncio.to_thread(inject_system, messages, stack.sync, scope=scope)
-
-
-async def ainject_system_value(
-    system: str | Sequence[Any] | None, stack: AsyncMemoryStack, *, scope: Scope | None = None
-) -> str | list[Any]:
-    """See `inject_system_value`."""
-    return await asyncio.to_thread(inject_system_value, system, stack.sync, scope=scope)
-
-
 def _words(message: Any) -> str:
     return "\n".join(texts(message))
 
@@ -375,10 +308,6 @@ def _comes_later(earlier: Sequence[Any], gate: Gate | None) -> bool:
     return any(is_own(m) and (gate is None or not gate(_words(m))) for m in earlier)
 
 
-def _static_text(stack: MemoryStack, scope: Scope | None) -> str:
-    return "\n\n".join(text.strip() for _, text in stack.system_prompt(scope))
-
-
 def _scope_of(stack: MemoryStack, scope: Scope | None) -> Scope:
     chosen = stack.scope if scope is None else scope
     if not isinstance(chosen, Scope):
@@ -386,13 +315,8 @@ def _scope_of(stack: MemoryStack, scope: Scope | None) -> Scope:
     return chosen.require_readable()
 
 
-def _check_messages(messages: object) -> None:
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise UsageError("messages must be a list of messages")
-
-
-def _failure(error: ProviderError) -> Outcome:
-    return Outcome("ledger", "event", Status.FAILED, str(error), error=error)
+def _failure(part: str, error: Exception) -> Outcome:
+    return Outcome(part, "event", Status.FAILED, reason_of(error), error=error)
 
 
 def _refusal(error: Refused) -> Outcome:

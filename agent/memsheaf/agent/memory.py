@@ -23,12 +23,13 @@ from memsheaf.stack import (
 from memsheaf.usermodel.owners import owner_of
 
 from .context import MemoryContext, context, failed, profile_of
-from .inject import Injection, inject, inject_system, inject_system_value
+from .inject import Injection, inject
 from .ledger import BlockLedger
 from .policy import Policy, TurnOrigin
 from .recording import items_of, plain_messages, tool_calls
 from .reflector import Reflector
 from .scrub import strip_messages
+from .system import inject_system, inject_system_value
 from .tools import MemoryTools
 from .turn_log import Recorded, TurnLog
 

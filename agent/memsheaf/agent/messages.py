@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["after_system", "is_own", "last_own", "role_of", "texts", "with_block"]
+from memsheaf.stack import UsageError
+
+__all__ = ["after_system", "check_messages", "is_own", "last_own", "role_of", "texts", "with_block"]
 
 _TEXT_PARTS = ("text", "input_text")
 _TOOL_RESULTS = ("tool_result", "tool-result")
@@ -88,3 +90,13 @@ def _is_own(part: object) -> bool:
         return bool(text.strip())
     kind = part.get("type") if isinstance(part, _MAPPINGS) else None
     return isinstance(kind, str) and kind not in _TOOL_RESULTS
+
+
+def check_messages(messages: object) -> None:
+    """Refuse what is no list of messages.
+
+    Raises:
+        UsageError: It is text, a mapping, or no sequence.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise UsageError("messages must be a list of messages")
