@@ -13,7 +13,7 @@ import pytest
 from memsheaf.interfaces import main
 from memsheaf.interfaces.commands.user import _SUBCOMMANDS
 from memsheaf.sessionsearch import ItemOrigin, NewItem, open_sessions
-from memsheaf.stack import Scope
+from memsheaf.stack import MemoryStack, Scope
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[31mred\r\x9b2J\u202eevil"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -253,6 +253,34 @@ def test_all_of_a_user_is_forgotten(run: Run) -> None:
     assert run("history").code == 1
 
 
+def test_what_rests_on_an_erased_conversation_goes(run: Run, home: Path) -> None:
+    first = run("learn", "I love zebras.", "--json").json
+    talk = first["lines"][0]["sources"][0].rpartition(":")[0]
+    run("learn", "I hate walruses.")
+    done = run("forget", "--conversation", talk, "--sources", "--json")
+    assert done.code == 0
+    assert (done.json["lines"], done.json["sources"]) == (1, 1)
+    assert [line["text"] for line in run("show", "--json").json["lines"]] == ["Hates walruses"]
+    assert b"zebras" not in everywhere(home)
+    assert run("forget", "--conversation", talk).code == 1
+    assert run("forget", "L2", "--conversation", talk).code == 2
+
+
+def test_a_configured_namespace_reads_where_it_writes(run: Run) -> None:
+    run("learn", "I love zebras.")
+    Path("memsheaf.toml").write_text(
+        '[scope]\nuser_id = "mira"\nnamespace = "work"\n'
+        '[[providers]]\ntype = "user_model"\n[[providers]]\ntype = "local"\n'
+    )
+    assert run("show").code == 1
+    assert run("learn", "I hate walruses.").code == 0
+    with MemoryStack.from_config() as stack:
+        block = stack.user_context("hello", Scope(user_id="mira", namespace="work"))
+        assert "walruses" in str(block)
+        other = stack.user_context("hello", Scope(user_id="mira"))
+        assert "walruses" not in str(other)
+
+
 def test_files_are_private(run: Run, home: Path) -> None:
     run("learn", "I love tea.")
     for path in data(home).rglob("*"):
@@ -261,8 +289,6 @@ def test_files_are_private(run: Run, home: Path) -> None:
 
 
 def test_the_configured_provider_reads_the_same_profile(run: Run, tmp_path: Path) -> None:
-    from memsheaf.stack import MemoryStack
-
     here = tmp_path / "here"
     (here / ".memsheaf").mkdir(mode=0o700)
     (here / "memsheaf.toml").write_text('[[providers]]\ntype = "user_model"\nname = "me"\n')

@@ -23,9 +23,11 @@ STATEMENTS = [
     ),
     (
         "I've been taking a poetry class lately to help me put my feelings into words.",
-        "Is taking a poetry class",
+        "Is taking a poetry class to help them put their feelings into words",
     ),
     ("I often travel.", "Often travels"),
+    ("I've been playing with Whiskers using that toy she loves.", None),
+    ("I prefer tea to coffee", "Prefers tea to coffee"),
     ("Hi Claude,\nI live in Turin.", "Lives in Turin"),
     ("I'm gluten intolerant", "Is gluten intolerant"),
     ("we dont use docker", "Does not use docker"),

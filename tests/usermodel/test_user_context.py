@@ -63,6 +63,17 @@ def test_what_fits_the_text_comes_first() -> None:
     assert order("my run on Sunday") == ["L4", "L3", "L2", "L1", "L5"]
 
 
+def test_words_that_are_everywhere_do_not_push_instructions_back() -> None:
+    facts = [line(n, f"Is the owner of a boat in bay {n}") for n in range(1, 60)]
+    rule = line(60, "Wants answers in German", LineKind.INSTRUCTION)
+    for text in ("Is it the case?", "What is in the box, and is it of use to us?"):
+        block = build_context([*facts, rule], text, 200)
+        assert block is not None
+        assert block.split("\n")[2].startswith("- Wants answers in German")
+    block = build_context([*facts, rule], "Is bay 7 in the north?", 200) or ""
+    assert block.split("\n")[2].startswith("- Is the owner of a boat in bay 7 ")
+
+
 def test_the_order_is_stable_and_does_not_hang_on_the_order_of_storing() -> None:
     alike = [line(n, f"Owns book {n}") for n in range(1, 12)]
     assert build_context(alike, "book", 500) == build_context(alike[::-1], "book", 500)

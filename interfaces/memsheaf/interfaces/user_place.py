@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memsheaf.stack import ScopeError
+from memsheaf.stack import Scope, ScopeError
 from memsheaf.stack.config import Config, load_config
 from memsheaf.stack.registry import Registry
 
@@ -34,12 +34,14 @@ class Known:
 
     Attributes:
         folder: Where the profiles lie.
-        user_id: Whose profile is meant.
+        user_id: Who is meant.
+        owner: The name under which the profile of this user is kept, see `owner_of`.
         model: The opened user model; None where there is none yet.
     """
 
     folder: Path
     user_id: str
+    owner: str
     model: UserModel | None = None
 
 
@@ -57,12 +59,13 @@ def opened_user(
     """
     config = load_config()
     refuse_if(config.disabled)
-    user = scope_of(config.scope, user_id=user_id).user_id
+    scope = scope_of(config.scope, user_id=user_id)
+    user = scope.user_id
     if user is None:
         raise ScopeError("a profile belongs to a user; give --user")
-    folder = _folder(config)
+    folder, owner = _folder(config), _owner(config, scope)
     if not make and not (folder / _DATABASE).exists():
-        yield Known(folder, user)
+        yield Known(folder, user, owner)
         return
     if folder.parent.parent == config.data:
         prepare(folder.parent)
@@ -73,6 +76,7 @@ def opened_user(
         yield Known(
             folder,
             user,
+            owner,
             needed.enter_context(UserModel(folder, deriver=chosen, depth=depth, background=False)),
         )
 
@@ -87,6 +91,24 @@ def _deriver(config: Config, name: str, needed: ExitStack) -> Deriver | str:
     from memsheaf.usermodel import load_deriver
 
     return load_deriver(name, model=needed.enter_context(opened_models(config, _TYPE)))
+
+
+def _owner(config: Config, scope: Scope) -> str:
+    """The name under which the configured provider looks for the profile."""
+    if scope.namespace is None:
+        return scope.user_id or ""
+    for settings in config.providers:
+        own = getattr(settings.options, "namespace", None)
+        if settings.placement.type == _TYPE and own is not None:
+            if own != scope.namespace:
+                raise ScopeError(
+                    f"provider {settings.name} keeps the users of namespace {own!r} only, and "
+                    f"[scope] names {scope.namespace!r}; change one"
+                )
+            return scope.user_id or ""
+    from memsheaf.usermodel import owner_of
+
+    return owner_of(scope) or ""
 
 
 def _folder(config: Config) -> Path:

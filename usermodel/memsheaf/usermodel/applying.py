@@ -10,6 +10,7 @@ from datetime import datetime
 from memsheaf.sessionsearch import Item
 from memsheaf.stack.text import clean
 
+from .ageing import AGED, bounded
 from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
 from .profile import Line, LineKind, LineOrigin, Profile
 from .said import said
@@ -32,7 +33,8 @@ def apply(
     Sources that are not items of the batch, said by the user, are dropped, and an operation
     without a source is rejected. A statement that a current line holds already confirms it. What
     contradicts a line that the user wrote, or was said before the line that it contradicts, is
-    kept as history and does not become current. Near-duplicate lines are merged.
+    kept as history and does not become current. Near-duplicate lines are merged. Of more derived
+    lines than a profile may hold the least useful end, see `bounded`.
 
     Args:
         profile: The profile before.
@@ -51,7 +53,7 @@ def apply(
         except _Rejected as reason:
             rejections.append(Rejection(operation, str(reason)))
     work.merge()
-    lines = tuple(work.lines.values())
+    lines = bounded(work.lines.values(), now)
     if lines != profile.lines:
         profile = Profile(profile.user_id, profile.version + 1, lines, work.last_id)
     return profile, tuple(rejections)
@@ -72,6 +74,9 @@ class _Work:
     def __init__(self, profile: Profile, items: Sequence[Item], now: datetime) -> None:
         self.lines = {line.id: line for line in profile.lines}
         self.last_id = profile.last_id
+        self._ids: dict[str, list[str]] = {}  # of the lines that say the same
+        for line in profile.lines:
+            self._ids.setdefault(statement_key(line.text), []).append(line.id)
         self._moments = {
             item.id: min(item.created_at or item.recorded_at or now, now)
             for item in items
@@ -117,12 +122,12 @@ class _Work:
             self._confirm_twin(_seen_again(twin, draft), draft, rival)
             return
         if rival is None or self._yields(rival, draft):
-            self._insert(draft)
+            made = self._revive(key, draft) or self._insert(draft)
             if rival is not None:
-                self._end(rival, draft.last_seen, draft.sources, superseded_by=f"L{self.last_id}")
+                self._end(rival, draft.last_seen, draft.sources, superseded_by=made)
             return
-        for old in self.lines.values():  # said again what is outranked: no second line
-            if old.superseded_by == rival.id and statement_key(old.text) == key:
+        for old in self._saying(key):  # said again what is outranked: no second line
+            if old.superseded_by == rival.id:
                 self.lines[old.id] = _seen_again(old, draft)
                 return
         ended = max(draft.last_seen, rival.first_seen)
@@ -159,20 +164,31 @@ class _Work:
             line, ended_at=moment, ended_by=sources, superseded_by=superseded_by
         )
 
-    def _insert(self, draft: Line) -> None:
+    def _insert(self, draft: Line) -> str:
         self.last_id += 1
         line = replace(draft, id=f"L{self.last_id}")
         self.lines[line.id] = line
+        self._ids.setdefault(statement_key(line.text), []).append(line.id)
+        return line.id
+
+    def _saying(self, key: str) -> list[Line]:
+        return [self.lines[line_id] for line_id in self._ids.get(key, ())]
+
+    def _revive(self, key: str, draft: Line) -> str | None:
+        """A line that only aged holds again, with its counts, when it is said again."""
+        for line in self._saying(key):
+            if line.reason == AGED and not line.is_current:
+                again = replace(_seen_again(line, draft), ended_at=None, reason=None)
+                self.lines[line.id] = again
+                return line.id
+        return None
 
     def _yields(self, rival: Line, draft: Line) -> bool:
         """Whether a line makes way: not the user's own, and not one that was said later."""
         return rival.origin is LineOrigin.DERIVED and rival.last_seen <= draft.last_seen
 
     def _find_twin(self, key: str) -> Line | None:
-        for line in self.lines.values():
-            if line.is_current and statement_key(line.text) == key:
-                return line
-        return None
+        return next((line for line in self._saying(key) if line.is_current), None)
 
     def _find_rival(self, subject: str | None) -> Line | None:
         """The current line of a subject; the user's own comes first."""
@@ -183,8 +199,8 @@ class _Work:
 
     def _find_correction(self, key: str) -> Line | None:
         """The user's line that took the place of a statement."""
-        for line in self.lines.values():
-            if line.superseded_by is not None and statement_key(line.text) == key:
+        for line in self._saying(key):
+            if line.superseded_by is not None:
                 better = self.lines.get(line.superseded_by)
                 if better is not None and better.is_current and better.origin is LineOrigin.USER:
                     return better

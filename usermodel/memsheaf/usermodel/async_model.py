@@ -77,6 +77,18 @@ class AsyncUserModel:
         """See `UserModel.forget`."""
         return await asyncio.to_thread(self._model.forget, user_id, line_id)
 
+    async def forget_sources(
+        self,
+        user_id: str,
+        items: Iterable[Item | str] = (),
+        *,
+        conversations: Iterable[str] = (),
+    ) -> Forgotten:
+        """See `UserModel.forget_sources`."""
+        return await asyncio.to_thread(
+            self._model.forget_sources, user_id, items, conversations=conversations
+        )
+
     async def export(self, user_id: str) -> dict[str, Any]:
         """See `UserModel.export`."""
         return await asyncio.to_thread(self._model.export, user_id)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from memsheaf.sessionsearch import Item
 from memsheaf.stack import InvalidRecord, NotFound
 
+from .ageing import MAX_LINES
 from .applying import MAX_LINE, one_line
 from .profile import Line, LineKind, LineOrigin, Profile
 from .similar import statement_key
 
-__all__ = ["corrected", "current_line", "without_statement"]
+__all__ = ["corrected", "current_line", "holds_statement", "without_statement"]
 
 
 def corrected(
@@ -36,6 +38,9 @@ def corrected(
     text = one_line(text) if isinstance(text, str) else ""
     if not 0 < len(text) <= MAX_LINE:
         raise InvalidRecord(f"a line must have 1 to {MAX_LINE} characters")
+    own = sum(line.is_current and line.origin is LineOrigin.USER for line in profile.lines)
+    if own >= MAX_LINES:
+        raise InvalidRecord(f"a user may write {MAX_LINES} lines; forget some of them first")
     wrong = None if line_id is None else current_line(profile, line_id)
     try:
         kind = LineKind(kind or (wrong.kind if wrong else LineKind.FACT))
@@ -72,6 +77,11 @@ def without_statement(profile: Profile, line: Line) -> Profile:
         if each.id not in gone
     )
     return replace(profile, version=profile.version + 1, lines=kept)
+
+
+def holds_statement(text: str, item: Item) -> bool:
+    """Whether an item's words hold those of a line."""
+    return f" {statement_key(text)} " in f" {statement_key(item.text)} "
 
 
 def current_line(profile: Profile, line_id: str) -> Line:

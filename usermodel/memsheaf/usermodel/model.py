@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,7 +25,7 @@ from .asking import Answer, answer, answer_with_model
 from .batches import Handover
 from .codec import Tombstone, line_to_json
 from .context import RankedCache, RankedLines
-from .correcting import corrected, without_statement
+from .correcting import corrected, holds_statement, without_statement
 from .deriver import Deriver, load_deriver
 from .desk import load_desk
 from .profile import Line, LineKind, Profile
@@ -43,6 +44,7 @@ from .refresher import Refresher
 from .rows import RowStore
 from .settings import RefreshSettings
 from .status import QueueStatus, read_status
+from .unsourcing import is_gone_test, without_sources
 
 __all__ = ["Forgotten", "UserModel"]
 
@@ -234,14 +236,14 @@ class UserModel:
         with self._store.writing() as rows:
             before, tombstones = read_profile(rows, user, user_id)
             if line_id is None:
-                items = self._queue.forget(rows, user, None)
+                items = self._queue.forget(rows, user, lambda item: True)
                 delete_profile(rows, user)
                 gone = len(before.lines)
             else:
                 line = before.find(line_id)
                 if line is None:
                     raise NotFound(f"the profile has no line {line_id!r}")
-                items = self._queue.forget(rows, user, line.text)
+                items = self._queue.forget(rows, user, partial(holds_statement, line.text))
                 after = without_statement(before, line)
                 if load_desk(rows, user) is not None:  # a batch may say it again
                     tomb = Tombstone(self._queue.statement(line.text), self._clock())
@@ -251,6 +253,35 @@ class UserModel:
             self._store.owe_erasure(rows)
         self._prepared.drop(user)
         return Forgotten(gone, items, self._store.erase())
+
+    def forget_sources(
+        self,
+        user_id: str,
+        items: Iterable[Item | str] = (),
+        *,
+        conversations: Iterable[str] = (),
+    ) -> Forgotten:
+        """Delete what rests on items that are gone, for instance erased from the log.
+
+        A line that nothing else says is deleted with its text everywhere; one that other items
+        say, too, counts less. Items that wait are not derived. What the user wrote stays.
+
+        Args:
+            user_id: The user.
+            items: Items, or their ids.
+            conversations: Ids of conversations all of whose items are gone.
+        """
+        user, now = self._queue.name_of(user_id), self._now()
+        is_gone = is_gone_test(items, conversations)
+        with self._store.writing() as rows:
+            before, tombstones = read_profile(rows, user, user_id)
+            after = without_sources(before, is_gone)
+            waiting = self._queue.forget(rows, user, lambda item: is_gone(item.id))
+            if after != before:
+                write_profile(rows, user, before, after, tombstones, now, BY_USER)
+            self._store.owe_erasure(rows)
+        self._prepared.drop(user)
+        return Forgotten(len(before.lines) - len(after.lines), waiting, self._store.erase())
 
     def export(self, user_id: str) -> dict[str, Any]:
         """All that is kept of a user, as JSON: lines, history, and what waits."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from .ageing import AGED
 from .codec import Tombstone, corrupt, decode_profile, encode_profile, to_json
 from .profile import LineOrigin, Profile
 from .rows import Reader, Writer
@@ -25,7 +26,16 @@ __all__ = [
 ]
 
 _USERS = "user"
-Action = Literal["added", "confirmed", "superseded", "retracted", "corrected", "forgotten"]
+Action = Literal[
+    "added",
+    "confirmed",
+    "weakened",
+    "superseded",
+    "retracted",
+    "aged",
+    "corrected",
+    "forgotten",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class Change:
         by: The deriver's name, or `user`.
         action: What happened.
         line_id: The line.
-        text: The line's text, or None where it was forgotten.
+        text: The line's text, or None where it was forgotten, or ended so long ago that it went.
         sources: Ids of the items that led to it.
     """
 
@@ -121,9 +131,11 @@ def differences(before: Profile, after: Profile) -> list[tuple[Action, str, tupl
             found.append(("corrected", line.id, ()))
         elif line.times != was.times:
             fresh = tuple(source for source in line.sources if source not in was.sources)
-            found.append(("confirmed", line.id, fresh))
+            found.append(("confirmed" if line.times > was.times else "weakened", line.id, fresh))
         if not line.is_current and (was is None or was.is_current):
             ending: Action = "superseded" if line.superseded_by else "retracted"
+            if line.reason == AGED:
+                ending = "aged"
             found.append((ending, line.id, line.ended_by))
     return found + [("forgotten", line_id, ()) for line_id in old]
 

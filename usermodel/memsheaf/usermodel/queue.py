@@ -210,22 +210,20 @@ class RefreshQueue:
             save_desk(rows, user, desk, self._settings)
             return len(found)
 
-    def forget(self, rows: Writer, user: str, text: str | None) -> int:
-        """Delete texts that wait or were set aside, inside a transaction.
+    def forget(self, rows: Writer, user: str, is_meant: Callable[[Item], bool]) -> int:
+        """Delete items that wait or were set aside, inside a transaction.
 
         Args:
             rows: The transaction.
             user: The user's name in keys.
-            text: Only texts that hold this statement; None for all of them.
+            is_meant: Which of them.
 
         Returns:
             How many items will not be derived.
         """
         gone = 0
-        words = None if text is None else f" {statement_key(text)} "
         for row in (*rows.tagged(f"queue/{user}"), *rows.tagged(f"aside/{user}")):
-            held = decode_item(row.value).item.text
-            if words is None or words in f" {statement_key(held)} ":
+            if is_meant(decode_item(row.value).item):
                 rows.put(row.key, "")
                 gone += 1
         desk = load_desk(rows, user)

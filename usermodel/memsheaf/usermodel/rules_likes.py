@@ -20,8 +20,9 @@ LIKES = (
     ),
     Rule(
         PREFERENCE,
-        r"I {adv}prefer (?P<thing>.+?) (?:over|to|rather than|instead of) (?P<other>(?!be\b|"
-        r"have\b)\S.*)",
+        r"I {adv}prefer (?P<thing>.+?) (?:over|to|rather than|instead of) (?P<other>(?!(?:be|"
+        r"have|include|make|get|keep|avoid|do|see|use|ensure|help|allow|give|take|go|start|finish|"
+        r"stay|save)\b)\S.*)",
         "Prefers {thing} to {other}",
         "prefer:{thing}|{other}",
         0.9,

@@ -52,7 +52,7 @@ _DANGLING = re.compile(
     r"\b(?:of|in|to|with|for|and|or|the|a|an|my|our|at|on|about|that|as|by|from|than|into|like|"
     r"very|really|so|more|most|all|no|not|but|when|which|who|whose|I|am|be|being|get|getting|"
     r"some|any|every|each|their|because|without|over|how|what|why|where|if|new|good|make|take|"
-    r"keep|let|put|give|help (?:me|us))$",
+    r"keep|let|put|give|using|(?:to )?help (?:me|us))$",
     re.IGNORECASE,
 )
 _GENERIC_THE = re.compile(

@@ -78,14 +78,14 @@ def learn(
     ):
         model = known.model
         assert model is not None
-        before = model.profile(known.user_id)
+        before = model.profile(known.owner)
         given = [0, 0, 0]
         pages = _pages(kept, chosen) if text is None else iter([_kept_text(kept, text)])
         for page in pages:
-            made = _hand_over(model, known.user_id, page)
+            made = _hand_over(model, known.owner, page)
             for place, count in enumerate((made.accepted, made.repeated, made.ignored)):
                 given[place] += count
-        after = model.profile(known.user_id)
+        after = model.profile(known.owner)
         old = {line.id for line in before.current}
         new = [line for line in after.current if line.id not in old]
         ended = len(old - {line.id for line in after.current})
@@ -122,8 +122,8 @@ def refresh(retry: bool, deriver: str, depth: int, user_id: str | None, as_json:
         version = lines = 0
         if known.model is not None:
             if retry:
-                known.model.retry(known.user_id)
-            profile = known.model.refresh(known.user_id)
+                known.model.retry(known.owner)
+            profile = known.model.refresh(known.owner)
             version, lines = profile.version, len(profile.current)
         if as_json:
             say_json({"user_id": known.user_id, "version": version, "lines": lines})
@@ -144,7 +144,7 @@ def correct(
     """Write TEXT as a line of your own; nothing that is derived changes it."""
     with opened_user(user_id, make=True) as known:
         assert known.model is not None
-        line = known.model.correct(known.user_id, line_id, text, kind)
+        line = known.model.correct(known.owner, line_id, text, kind)
         if as_json:
             say_json({"user_id": known.user_id, "replaced": line_id, "line": line_json(line)})
         else:
@@ -155,25 +155,38 @@ def correct(
 @click.command()
 @click.argument("line_id", metavar="[LINE]", required=False)
 @click.option("--all", "everything", is_flag=True, help="All that is known of the user.")
+@click.option("--conversation", "chosen", multiple=True, metavar="ID", help="All from this one.")
 @click.option("--sources", is_flag=True, help="Also erase the items that it came from.")
 @user_option
 @json_option
 def forget(
-    line_id: str | None, everything: bool, sources: bool, user_id: str | None, as_json: bool
+    line_id: str | None,
+    everything: bool,
+    chosen: tuple[str, ...],
+    sources: bool,
+    user_id: str | None,
+    as_json: bool,
 ) -> int:
     """Delete LINE and its text everywhere, or with --all the whole profile and what waits.
 
-    The conversations in which it was said stay, unless --sources is given.
+    With --conversation, what rests on nothing but these conversations; they may be erased
+    already. The conversations in which it was said stay, unless --sources is given.
     """
-    if (line_id is None) is not everything:
-        raise click.UsageError("name a line, or give --all")
+    if (line_id is not None) + everything + bool(chosen) != 1:
+        raise click.UsageError("name a line, or give --all or --conversation")
     with opened_user(user_id) as known:
         if known.model is None:
             raise NotFound("nothing is known of this user")
-        lines = known.model.profile(known.user_id).lines
-        named = [line for line in lines if everything or line.id == line_id]
-        gone = known.model.forget(known.user_id, line_id)
-        items = {source: None for line in named for source in line.sources} if sources else {}
+        lines = known.model.profile(known.owner).lines
+        said = {source: None for line in lines for source in line.sources}
+        if chosen:
+            gone = known.model.forget_sources(known.owner, conversations=chosen)
+            said = {source: None for source in said if source.rpartition(":")[0] in chosen}
+        else:
+            gone = known.model.forget(known.owner, line_id)
+            named = [line for line in lines if everything or line.id == line_id]
+            said = {source: None for line in named for source in line.sources}
+        items = said if sources else {}
         erased = _erase_items(known.user_id, items)
         if as_json:
             say_json(

@@ -34,7 +34,7 @@ def show(ended: bool, kinds: tuple[str, ...], user_id: str | None, as_json: bool
     with opened_user(user_id) as known:
         version, lines = 0, []
         if known.model is not None:
-            profile = known.model.profile(known.user_id)
+            profile = known.model.profile(known.owner)
             version = profile.version
             wanted = profile.lines if ended else profile.current
             lines = [line for line in wanted if not kinds or line.kind in kinds]
@@ -58,7 +58,7 @@ def history(limit: int | None, user_id: str | None, as_json: bool) -> int:
     with opened_user(user_id) as known:
         changes: tuple[Change, ...] = ()
         if known.model is not None:
-            changes = known.model.history(known.user_id)[-(limit or 0) :]
+            changes = known.model.history(known.owner)[-(limit or 0) :]
         if as_json:
             shown = [_change_json(change) for change in changes]
             say_json({"user_id": known.user_id, "changes": shown})
@@ -88,7 +88,7 @@ def status(limit: int, user_id: str | None, as_json: bool) -> int:
         items: tuple[QueuedItem, ...] = ()
         error = None
         if known.model is not None:
-            state = known.model.status(known.user_id, limit=limit)
+            state = known.model.status(known.owner, limit=limit)
             waiting, aside, items, error = (
                 state.waiting,
                 state.set_aside,
@@ -125,7 +125,7 @@ def status(limit: int, user_id: str | None, as_json: bool) -> int:
 def export(output: Path | None, force: bool, user_id: str | None, as_json: bool) -> int:
     """Write lines, history and what waits as one JSON object, to standard output or a file."""
     with opened_user(user_id) as known:
-        found = None if known.model is None else known.model.export(known.user_id)
+        found = None if known.model is None else known.model.export(known.owner)
     if found is None or not (found["lines"] or found["history"] or found["waiting"]):
         say(f"nothing is known  ({safe(known.user_id)})", error=True)
         return NOTHING
