@@ -1,7 +1,8 @@
 """Session search beside its peers: import, search, what is appended, a command from cold.
 
 Every engine stores and indexes the same items in a process of its own; rounds of the same questions
-alternate between them. The command is timed from the start of its process to the end, beside the
+alternate between them. Beside the time on the clock stands that of the processor, which a busy
+machine disturbs less. The command is timed from the start of its process to the end, beside the
 import of numpy and pydantic alone.
 
 Run: python -m benchmarks.sessions --size 200000 --json sessions.json
@@ -23,7 +24,7 @@ from typing import Any
 from benchmarks.session_corpus import Generated, Turn, from_path, questions
 from benchmarks.session_engines import DEFAULT, ENGINES
 from benchmarks.speed import save_rows
-from benchmarks.worker import Worker, percentile, timed
+from benchmarks.worker import Worker, percentile
 
 ROUNDS, PER_ROUND = 8, 25
 WARM = 50
@@ -69,9 +70,16 @@ def serve(name: str, folder: str, connection: Connection) -> None:
             calls: list[Callable[[], object]] = [lambda t=t: engine.search(t) for t in texts]  # type: ignore[misc]
         else:
             calls = [lambda n=n, t=t: _visible(engine, n, t) for n, t in enumerate(texts)]  # type: ignore[misc]
-        connection.send(timed(calls))
+        connection.send([_clocked(call) for call in calls])
     engine.close()
     connection.send(None)
+
+
+def _clocked(call: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds of a call: on the clock, and of the processor in this thread."""
+    start, used = time.perf_counter(), time.thread_time()
+    call()
+    return time.perf_counter() - start, time.thread_time() - used
 
 
 def _visible(engine: Any, number: int, text: str) -> None:
@@ -109,7 +117,7 @@ def measure(size: int, names: list[str], data: Path | None) -> list[Row]:
             for name, worker in workers.items():
                 new = [f"unheard{name[0]}{n} {asked[n % len(asked)]}" for n in range(APPENDS)]
                 took = worker.ask(("append", new))
-                rows[name]["append_p50_ms"] = median(took) * 1e3
+                rows[name]["append_p50_ms"] = median(wall for wall, _ in took) * 1e3
                 worker.ask(None)
         finally:
             for worker in workers.values():
@@ -121,7 +129,7 @@ def measure(size: int, names: list[str], data: Path | None) -> list[Row]:
 
 def _rounds(workers: dict[str, Worker], asked: list[str]) -> dict[str, Row]:
     """Return the latencies; the engines take turns, in a turning order."""
-    seconds: dict[str, list[float]] = {name: [] for name in workers}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in workers}
     order = list(workers)
     for name in order:
         workers[name].ask(("search", asked[: 3 if name in _SLOW else WARM]))
@@ -134,8 +142,10 @@ def _rounds(workers: dict[str, Worker], asked: list[str]) -> dict[str, Row]:
         order = [*order[1:], order[0]]
     return {
         name: {
-            "p50_ms": percentile(took, 50) * 1e3,
-            "p95_ms": percentile(took, 95) * 1e3,
+            "p50_ms": percentile([wall for wall, _ in took], 50) * 1e3,
+            "p95_ms": percentile([wall for wall, _ in took], 95) * 1e3,
+            "cpu_p50_ms": percentile([used for _, used in took], 50) * 1e3,
+            "cpu_p95_ms": percentile([used for _, used in took], 95) * 1e3,
             "queries": len(took),
         }
         for name, took in seconds.items()
@@ -170,6 +180,8 @@ def report(rows: list[Row]) -> None:
         "items_per_s": "items/s",
         "p50_ms": "p50 ms",
         "p95_ms": "p95 ms",
+        "cpu_p50_ms": "cpu p50 ms",
+        "cpu_p95_ms": "cpu p95 ms",
         "append_p50_ms": "append ms",
     }
     print(f"\n{'':18}" + "".join(f"{title:>14}" for title in titles.values()))
@@ -181,7 +193,9 @@ def report(rows: list[Row]) -> None:
         if ours is not None and row is not ours:
             print(
                 f"memsheaf / {row['engine']}: p50 {ours['p50_ms'] / row['p50_ms']:.4f}, "
-                f"p95 {ours['p95_ms'] / row['p95_ms']:.4f}"
+                f"p95 {ours['p95_ms'] / row['p95_ms']:.4f}, "
+                f"cpu p50 {ours['cpu_p50_ms'] / row['cpu_p50_ms']:.4f}, "
+                f"p95 {ours['cpu_p95_ms'] / row['cpu_p95_ms']:.4f}"
             )
     if ours is not None and "cold_s" in ours:
         print(
