@@ -345,6 +345,20 @@ def test_the_format_comes_from_the_content_whatever_the_name(desk: Desk) -> None
     assert desk.run().files[0].format == "claude-code"
 
 
+@pytest.mark.parametrize("fence", ["```json", "~~~", "    "])
+@pytest.mark.parametrize("before", ["# How sessions look\n\nLines are:\n\n", ""])
+def test_a_page_with_lines_of_a_transcript_in_it_is_none(
+    desk: Desk, fence: str, before: str
+) -> None:
+    meta = {"type": "session_meta", "payload": {"id": "s", "cwd": "/w"}}
+    shown = [json.dumps(each) for each in (user("1", "sample"), meta)]
+    if not fence.strip():
+        shown, fence = [f"    {each}" for each in shown], before and "Like this:"
+        before = before or "As follows:\n\n"
+    desk.file("page.md", before + "\n".join([fence, *shown, fence.strip("json"), ""]))
+    assert [file.status for file in desk.run().files] == ["unknown"]
+
+
 def test_a_named_format_is_used_as_it_is(desk: Desk) -> None:
     desk.file("a.jsonl", [user("1", "one")])
     assert desk.run(format="codex").added == 0
@@ -390,6 +404,10 @@ def test_the_state_is_private_and_holds_no_path_and_no_text(desk: Desk, log_path
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for file in folder.iterdir():
         assert b"private" not in file.read_bytes()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (folder / "cache.db").chmod(0o644)  # as earlier versions left it
+    desk.run()
+    assert stat.S_IMODE((folder / "cache.db").stat().st_mode) == 0o600
 
 
 def test_problems_hold_no_text_of_the_file(desk: Desk) -> None:

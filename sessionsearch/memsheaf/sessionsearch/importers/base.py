@@ -34,10 +34,18 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item of a conversation; its key is the original id, or a stable hash."""
+    """An item of a conversation.
+
+    Args:
+        conversation: Its id.
+        item: The item; its key is the original id, or a stable hash.
+        seq: Its number in the log that it was exported from. Where the conversation has the
+            same item under that number, it is known.
+    """
 
     conversation: str
     item: NewItem
+    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

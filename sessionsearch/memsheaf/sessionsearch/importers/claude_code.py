@@ -10,6 +10,7 @@ from pathlib import Path
 from .base import Event, ImportOptions
 from .claude_lines import ClaudeLines
 from .json_stream import json_parts
+from .render import label
 from .source import Problem, Record, Source
 
 __all__ = ["ClaudeCodeImporter"]
@@ -51,7 +52,7 @@ class ClaudeCodeImporter:
         """From the first records: messages beside a session's id, or lines of known types."""
         sure = 0.0
         for record in _first_records(source):
-            kind = record.get("type")
+            kind = label(record.get("type"))
             marked = not _MARKS.isdisjoint(record)
             if kind in _TALK and isinstance(record.get("message"), Mapping):
                 if marked:
@@ -59,7 +60,11 @@ class ClaudeCodeImporter:
                 sure = max(sure, 0.7)
             elif kind in _OTHERS and (marked or "snapshot" in record):
                 sure = max(sure, 0.8)
-            elif kind is None and "uuid" in record and isinstance(record.get("message"), Mapping):
+            elif (
+                "type" not in record
+                and "uuid" in record
+                and isinstance(record.get("message"), Mapping)
+            ):
                 sure = max(sure, 0.6)
         return sure
 

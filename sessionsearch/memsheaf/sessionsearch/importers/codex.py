@@ -12,6 +12,7 @@ from .base import Event, ImportOptions
 from .codex_lines import CodexLines
 from .documents import first_keys
 from .json_stream import json_parts
+from .render import label
 from .source import Problem, Record, Source
 
 __all__ = ["CodexImporter"]
@@ -37,10 +38,10 @@ class CodexImporter:
             return 0.9
         records = source.first_records
         for record in records:
-            if record.get("type") in _WRAPPED and isinstance(record.get("payload"), Mapping):
+            if label(record.get("type")) in _WRAPPED and isinstance(record.get("payload"), Mapping):
                 return 0.95
         if records and {"id", "timestamp"} <= records[0].keys() and "type" not in records[0]:
-            kinds = {record.get("type") for record in records[1:]}
+            kinds = {label(record.get("type")) for record in records[1:]}
             states = any("record_type" in record for record in records[1:])
             return 0.9 if states or kinds & _BARE else 0.0
         return 0.0

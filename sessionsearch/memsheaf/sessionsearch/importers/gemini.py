@@ -105,7 +105,7 @@ class _Messages:
         self.model: str | None = None
 
     def read(self, line: int, message: Mapping[str, Any]) -> Iterator[Event]:
-        kind = message.get("type")
+        kind = label(message.get("type"))
         if kind == "user":
             yield from self._user(line, message)
         elif kind == "gemini":
@@ -115,7 +115,7 @@ class _Messages:
             if text.strip():
                 yield self._item(line, message, "note", "event", text, role="system")
         else:
-            yield Skipped(label(kind) or "unknown")
+            yield Skipped(kind or "unknown")
 
     def _user(self, line: int, message: Mapping[str, Any]) -> Iterator[Event]:
         text = content_text(message.get("content"))

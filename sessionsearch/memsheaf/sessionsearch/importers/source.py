@@ -16,6 +16,7 @@ HEAD = 64 * 1024
 _PADDING = "\x00\ufeff"  # what a crash, or joined files, leave before a line
 _CHUNK = 1024 * 1024
 _LINES = 20  # of the head
+_FENCES = ("```", "~~~")  # around samples in a page of Markdown
 _FIRST = 32 * 1024 * 1024  # bytes of a line that is read to tell the format
 
 
@@ -111,7 +112,9 @@ class Source:
     def first_records(self) -> list[dict[str, Any]]:
         """The JSON objects on the first lines: some of the head, and at least one line."""
         if b"\n" in self.head or not self.head_text.lstrip().startswith("{"):
-            texts = self.head_text.split("\n", _LINES)[:_LINES]
+            texts = [text for text in self.head_text.split("\n", _LINES)[:_LINES] if text.strip()]
+            if not _has_lines(texts):
+                return []
             return [value for text in texts if (value := _object(text)) is not None]
         found = []
         for record in self.again().records(_FIRST):
@@ -170,6 +173,14 @@ class Source:
                 yield Record(number, value)
             else:
                 yield Problem(number, "not a JSON object")
+
+
+def _has_lines(texts: list[str]) -> bool:
+    """Whether lines are those of a file of JSON, of which some may be bad; not of a page."""
+    if not texts or any(text.lstrip().startswith(_FENCES) for text in texts):
+        return False
+    opened = sum(text.lstrip(_PADDING).startswith("{") for text in texts)
+    return texts[0].lstrip(_PADDING).startswith("{") or 2 * opened > len(texts)
 
 
 def _object(text: str) -> dict[str, Any] | None:

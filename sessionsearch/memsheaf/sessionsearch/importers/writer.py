@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from memsheaf.sessionsearch.items import ItemOrigin, NewItem, to_json
+from memsheaf.sessionsearch.items import Item, ItemOrigin, NewItem, to_json
 from memsheaf.sessionsearch.log import ConversationLog
 from memsheaf.stack import IdUnavailable, InvalidRecord, NotFound, Scope
 
@@ -33,9 +33,11 @@ class _Held:
     metadata: dict[str, Any]
     latest: datetime | None
     exists: bool
+    last_seq: int = -1  # when it was first looked at
     title: str | None = None
     changed: bool = False
     items: list[NewItem] = field(default_factory=list)
+    numbered: dict[int, NewItem] = field(default_factory=dict)  # the log may have them
 
 
 class Writer:
@@ -70,7 +72,11 @@ class Writer:
         """Take an event; whether the batch is full and wants `flush`."""
         if isinstance(event, Entry):
             held = self._conversation(event.conversation)
-            held.items.append(self._timed(held, event.item))
+            item = self._timed(held, event.item)
+            if event.seq is not None and event.seq <= held.last_seq:
+                held.numbered[event.seq] = item
+            else:
+                held.items.append(item)
             self._waiting[event.conversation] = None
             self._count += 1
             self._text += len(event.item.text)
@@ -94,7 +100,7 @@ class Writer:
         """Write what waits; each conversation's part is one transaction."""
         for conversation in list(self._waiting):
             held = self._held[conversation]
-            items, held.items = held.items, []
+            items, held.items = self._unknown(conversation, held) + held.items, []
             if items or (held.exists and held.changed):
                 self._write(conversation, held, items)
         self._waiting.clear()
@@ -103,6 +109,23 @@ class Writer:
             self._held = {
                 name: held for name, held in self._held.items() if held.changed or held.title
             }
+
+    def _unknown(self, conversation: str, held: _Held) -> list[NewItem]:
+        """Of the items with numbers those that the log does not have; what it had is forgotten."""
+        numbered, held.numbered = held.numbered, {}
+        if not numbered:
+            return []
+        low, high = min(numbered) - 1, max(numbered) + 1
+        found = self._log.items(conversation, self._scope, after=low, before=high, limit=None)
+        there = {item.seq: _likeness(item) for item in found}
+        same = sum(there.get(seq) == _likeness(item) for seq, item in numbered.items())
+        self.known += same
+        self.refused += sum(seq not in there for seq in numbered)
+        self.witness = self.witness or conversation
+        self.written.add(conversation)
+        return [
+            item for seq, item in numbered.items() if seq in there and there[seq] != _likeness(item)
+        ]
 
     def _write(self, conversation: str, held: _Held, items: list[NewItem]) -> None:
         if conversation in self.forgotten:
@@ -174,6 +197,7 @@ class Writer:
                 held = _Held(titled=False, metadata={}, latest=None, exists=False)
             else:
                 held = _Held(bool(known.title), dict(known.metadata), known.updated_at, exists=True)
+                held.last_seq = -1 if known.last_seq is None else known.last_seq
             self._held[conversation] = held
         return held
 
@@ -186,6 +210,10 @@ class Writer:
             created_at=held.latest or self._fallback,
             metadata={**item.metadata, "time": "assumed"},
         )
+
+
+def _likeness(item: NewItem | Item) -> tuple[object, ...]:
+    return item.type, item.role, item.origin, item.text, item.created_at
 
 
 def _first_words(items: list[NewItem]) -> str | None:

@@ -1,0 +1,149 @@
+"""An export, imported: the same conversations, once, whoever and wherever."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memsheaf.interfaces.commands.sessions_keep import COMMANDS
+from memsheaf.sessionsearch import Conversation, ConversationLog, Item, NewItem, open_sessions
+from memsheaf.sessionsearch.importers import import_paths
+from memsheaf.stack import Scope
+
+MIRA, OTTO = Scope(user_id="mira"), Scope(user_id="otto")
+
+
+def filled(log: ConversationLog) -> None:
+    log.append(
+        "claude-code:s1",
+        [
+            NewItem(
+                "message",
+                "Where is the cello?\u2028\x1b[31m \U0001f41a",
+                role="user",
+                origin="user",  # type: ignore[arg-type]
+                created_at="2026-02-03T21:10:00.123456Z",
+                metadata={"id": "u1", "parent": None, "branch": "main"},
+                key="u1:0",
+            ),
+            NewItem("tool_call", "find\nwhat: cello", role="assistant", created_at=1770153001,
+                    data={"name": "find", "call_id": "t1"}, response_id="m1", key="a1:0"),
+            NewItem("tool_result", "", role="tool", origin="tool",  # type: ignore[arg-type]
+                    created_at=1770153002, status="failed", key="u2:0"),
+            NewItem("message", "yes", role="user", created_at=1770153003, key="u3:0"),
+            NewItem("message", "yes", role="user", created_at=1770153003, key="u4:0"),
+        ],
+        MIRA,
+        title="The cello",
+        metadata={"format": "claude-code", "project": "/home/mira/музыка", "parent": "p"},
+    )  # fmt: skip
+    log.append("plain", NewItem("message", "No title", created_at=1770153009), MIRA)
+
+
+def exported(folder: Path, monkeypatch: pytest.MonkeyPatch, user: str = "mira") -> Path:
+    monkeypatch.setenv("MEMSHEAF_SESSIONS", str(folder))
+    file = folder.parent / f"{folder.name}.jsonl"
+    told = CliRunner().invoke(
+        COMMANDS["export"], ["-o", str(file), "--force", "--user", user], standalone_mode=False
+    )
+    assert told.exception is None, told.output
+    return file
+
+
+def everything(log: ConversationLog, scope: Scope) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for one in log.conversations(scope, limit=None, order="asc"):
+        found.append(facts(one))
+        found += [facts(item) for item in log.items(one.id, scope, limit=None)]
+    return found
+
+
+def facts(value: Conversation | Item) -> tuple[object, ...]:
+    left_out = {"recorded_at", "scope"}
+    names = [name for name in type(value).__dataclass_fields__ if name not in left_out]
+    return tuple(getattr(value, name) for name in names)
+
+
+def test_an_export_comes_back_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_sessions(tmp_path / "one") as one, open_sessions(tmp_path / "two") as two:
+        filled(one.log)
+        file = exported(tmp_path / "one", monkeypatch)
+        (report,) = import_paths(file, two.log, OTTO).files
+        assert (report.format, report.added, report.problem_count) == ("memsheaf", 6, 0)
+        assert everything(two.log, OTTO) == everything(one.log, MIRA)
+        assert two.log.conversations(MIRA) == []  # whose it was plays no part
+        again = import_paths(exported(tmp_path / "two", monkeypatch, "otto"), two.log, OTTO)
+        assert (again.added, again.known, again.refused) == (0, 6, 0)
+
+
+def test_an_export_of_the_same_log_adds_nothing_and_brings_nothing_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_sessions(tmp_path / "one") as one:
+        filled(one.log)
+        file = exported(tmp_path / "one", monkeypatch)
+        before = everything(one.log, MIRA)
+        same = import_paths(file, one.log, MIRA)
+        assert (same.added, same.known, same.refused) == (0, 6, 0)
+        assert everything(one.log, MIRA) == before
+        one.log.erase("claude-code:s1", MIRA, 1)
+        one.log.erase("plain", MIRA)
+        file.write_text(file.read_text() + "\n")
+        after = import_paths(file, one.log, MIRA)
+        assert (after.added, after.known, after.refused) == (0, 4, 2)
+        assert [item.seq for item in one.log.items("claude-code:s1", MIRA)] == [0, 2, 3, 4]
+
+
+def test_a_later_export_adds_what_is_new_and_gaps_move_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_sessions(tmp_path / "one") as one, open_sessions(tmp_path / "two") as two:
+        filled(one.log)
+        one.log.erase("claude-code:s1", MIRA, 1)
+        import_paths(exported(tmp_path / "one", monkeypatch), two.log, MIRA)
+        words = [item.text for item in one.log.items("claude-code:s1", MIRA)]
+        assert [item.text for item in two.log.items("claude-code:s1", MIRA)] == words
+        one.log.append("claude-code:s1", NewItem("message", "later", role="user"), MIRA)
+        second = import_paths(exported(tmp_path / "one", monkeypatch), two.log, MIRA)
+        assert (second.added, second.known, second.refused) == (1, 5, 0)
+        found = [item.text for item in two.log.items("claude-code:s1", MIRA)]
+        assert found == [*words, "later"]
+
+
+def test_lines_that_are_no_export_are_problems(tmp_path: Path) -> None:
+    about = {"id": "c", "title": 7, "items": 1, "scope": {"user_id": "mira"}, "metadata": ["x"]}
+    item = {"conversation": "c", "seq": 0, "type": "message", "text": "kept", "origin": "user"}
+    wrong: list[object] = [
+        {"item": {**item, "seq": -1}},
+        {"item": {**item, "seq": True}},
+        {"item": {**item, "seq": 1, "type": ""}},
+        {"item": {**item, "seq": 2, "origin": "root"}},
+        {"item": {**item, "seq": 3, "text": ["x"]}},
+        {"item": {**item, "seq": 4, "conversation": "a\nb"}},
+        {"item": {**item, "seq": 5, "conversation": "y" * 600}},
+        {"other": 1},
+    ]
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(f"{json.dumps(x)}\n" for x in [{"conversation": about}, *wrong,
+                                                          {"item": item}]))  # fmt: skip
+    with ConversationLog(tmp_path / "log.db") as log:
+        (report,) = import_paths(file, log, OTTO).files
+        assert [problem.line for problem in report.problems] == list(range(2, 10))
+        assert [i.text for i in log.items("c", OTTO)] == ["kept"]
+        assert log.conversation("c", OTTO).scope == OTTO
+
+
+def test_an_export_into_anothers_conversation_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_sessions(tmp_path / "one") as one:
+        filled(one.log)
+        file = exported(tmp_path / "one", monkeypatch)
+        before = everything(one.log, MIRA)
+        summary = import_paths(file, one.log, OTTO)
+        assert (summary.added, summary.known, summary.refused) == (0, 0, 6)
+        assert everything(one.log, MIRA) == before
+        assert one.log.conversations(OTTO) == []
