@@ -166,9 +166,9 @@ class LocalStore:
     def store_many(self, records: Sequence[MemoryRecord]) -> list[Exception | None]:
         """Keep several records, some hundreds in a commit; what is refused has its error."""
         outcomes: list[Exception | None] = []
+        replaced = False
         for start in range(0, len(records), _STORE_CHUNK):
             chunk = records[start : start + _STORE_CHUNK]
-            replaced = False
             told: list[Exception | None] = []
             try:
                 with self._opened().writing() as writer:
@@ -178,10 +178,11 @@ class LocalStore:
                             told.append(None)
                         except (IdUnavailable, InvalidRecord) as error:
                             told.append(error)
-                self._wrote(len(chunk), erased=replaced)
             except ProviderError as error:  # the whole commit was rolled back
                 told = [error] * len(chunk)
             outcomes += told
+        if stored := outcomes.count(None):
+            self._wrote(stored, erased=replaced)
         return outcomes
 
     @hookimpl
