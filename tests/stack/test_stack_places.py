@@ -276,3 +276,10 @@ def test_a_child_does_not_wait_for_a_lock_of_the_parent(tmp_path: Path) -> None:
         _, status = os.waitpid(child, 0)
     assert status == 0
     native.close()
+
+
+def test_a_state_folder_that_cannot_be_looked_at_stops_nobody(shelf: Make, tmp_path: Path) -> None:
+    with MemoryStack([shelf()], scope=MIRA, state=tmp_path / ("n" * 300)) as stack:
+        made = stack.store("tea")
+        assert stack.search("tea")[0].id == made.id
+        assert stack.forget(made.id)

@@ -57,6 +57,19 @@ def test_1b_14_and_15_store_and_forget_reach_every_provider(shelf: Make) -> None
         assert len(stack.search("tea")) == 0
 
 
+def test_what_is_written_now_replaces_what_is_held_whatever_the_clock_says(shelf: Make) -> None:
+    with MemoryStack([shelf(), shelf("b")], scope=MIRA) as stack:
+        stack.store(record("tea", id="a", updated_at=datetime(2999, 1, 1, tzinfo=UTC)))
+        made = stack.store("coffee", id="a")
+        assert made.record.updated_at > datetime(2999, 1, 1, tzinfo=UTC)
+        assert [r.content for r in stack.list()] == ["coffee"]
+        stack.store_many(["water"], id="a")
+        assert [r.content for r in stack.list()] == ["water"]
+        stack.store(record("late", id="a"))  # a copy with a time of its own
+        stack.store("late", id="a", updated_at="2026-01-01")
+        assert [r.content for r in stack.list()] == ["water"]
+
+
 def test_1b_7_8_10_11_12_search_through_a_stack(shelf: Make) -> None:
     """Facts 7, 8, 10, 11 and 12. Differs by design: blank text goes by update, not by access."""
     with MemoryStack([shelf("a"), shelf("b")], scope=MIRA) as stack:

@@ -90,7 +90,7 @@ def _refuse_links(folder: Path, data: Path) -> None:
     for above, folders, files in os.walk(folder):
         places += [Path(above, name) for name in (*folders, *files)]
     for place in places:
-        if place.is_symlink() and not place.resolve().is_relative_to(data):
+        if os.path.islink(place) and not place.resolve().is_relative_to(data):
             raise ProviderUnavailable(f"{place} is a link out of {data}; remove the link")
 
 

@@ -37,7 +37,7 @@ class NativeIds:
         self._timeout = timeout
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
-        self._used = path is not None and path.exists()
+        self._used = path is not None and os.path.exists(path)  # False where it may not be seen
         _MAPS.add(self)
 
     def after_fork(self) -> None:
@@ -83,7 +83,7 @@ class NativeIds:
     @property
     def used(self) -> bool:
         """Whether any id may be known; another process may have made the file since."""
-        return self._used or (self._path is not None and self._path.exists())
+        return self._used or (self._path is not None and os.path.exists(self._path))
 
     def add(self, provider: str, record_id: str, native_ids: Sequence[str]) -> None:
         """Remember what a record became in a provider.

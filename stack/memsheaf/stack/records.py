@@ -213,6 +213,12 @@ class MemoryRecord(BaseModel):
             moment = _just_after(self.updated_at)
         return self.make(**{**self._fields(), **changes, "updated_at": moment})
 
+    def later_than(self, moment: datetime) -> Self:
+        """This record, its `updated_at` moved on where it is not after a moment."""
+        if self.updated_at > moment:
+            return self
+        return self.model_copy(update={"updated_at": _just_after(moment)})
+
     def copy_out(self) -> Self:
         """A copy that shares nothing mutable with this record."""
         return self.model_copy(update={"metadata": _json(self.metadata, 0)})

@@ -29,6 +29,8 @@ __all__ = ["BATCH", "Writer"]
 BATCH = 500
 """Records that go to a provider in one call of `store_many`."""
 
+_TIMES = frozenset({"created_at", "updated_at"})
+
 
 class Writer:
     """Sends records to every provider that writes."""
@@ -40,9 +42,7 @@ class Writer:
     def store(self, content: object, scope: Scope | None, fields: Mapping[str, Any]) -> Receipt:
         """See `MemoryStack.store`."""
         self._core.ensure_open()
-        record = self._record(content, scope, fields)
-        if _names_id(content, fields):
-            self._check_id_free(record)
+        record = self._placed(content, scope, fields)
         self._core.guard("before_store", record=record)
         requests = [self._store_request(m, record) for m in _writers(self._core)]
         answers = self._core.delivery.write("store", requests, self._keep_ids(record.id))
@@ -57,11 +57,9 @@ class Writer:
         records: list[MemoryRecord] = []
         for place, content in enumerate(contents):
             try:
-                record = self._record(content, scope, fields)
+                record = self._placed(content, scope, fields)
             except UsageError as error:
                 raise type(error)(f"record {place}: {error}; nothing was stored") from error
-            if _names_id(content, fields):
-                self._check_id_free(record)
             core.guard("before_store", record=record)
             records.append(record)
         if len({record.id for record in records}) != len(records):
@@ -129,10 +127,28 @@ class Writer:
         answers = core.delivery.write("touch", requests, lambda answer: None)
         return tuple(a.outcome for a in answers)
 
+    def _placed(
+        self, content: object, scope: Scope | None, fields: Mapping[str, Any]
+    ) -> MemoryRecord:
+        """The record to store, its id free in its scope; nothing has been written yet.
+
+        What is written down now replaces what is held, whatever the clock says; a whole record
+        keeps its time, so that a copy that comes late does not.
+        """
+        record = self._record(content, scope, fields)
+        if not isinstance(content, MemoryRecord) and fields.get("id") is None:
+            return record
+        held, _ = self._reader.copies(record.id, Scope.EVERYONE)
+        if any(copy.scope != record.scope for copy in held):
+            raise IdUnavailable("this id cannot be used here; leave it out to get a fresh one")
+        if held and not isinstance(content, MemoryRecord) and not _TIMES & fields.keys():
+            record = record.later_than(max(copy.updated_at for copy in held))
+        return record
+
     def _record(
         self, content: object, scope: Scope | None, fields: Mapping[str, Any]
     ) -> MemoryRecord:
-        """The record to store, checked; nothing has been written yet."""
+        """The record of what was given, checked."""
         if isinstance(content, MemoryRecord):
             if fields:
                 raise InvalidRecord("fields are given beside a record; set them on the record")
@@ -156,12 +172,6 @@ class Writer:
                 f"content has {len(content)} characters, the limit is {limit} "
                 "(setting stack.content_limit); split it or raise the limit"
             )
-
-    def _check_id_free(self, record: MemoryRecord) -> None:
-        """Refuse an id that another scope holds, before anything is written."""
-        held, _ = self._reader.copies(record.id, Scope.EVERYONE)
-        if any(copy.scope != record.scope for copy in held):
-            raise IdUnavailable("this id cannot be used here; leave it out to get a fresh one")
 
     def _store_request(self, mounted: Mounted, record: MemoryRecord) -> Request:
         return self._core.request(
@@ -227,10 +237,6 @@ class Writer:
 
 def _writers(core: Core) -> list[Mounted]:
     return [m for m in core.mounted if m.mode.writes]
-
-
-def _names_id(content: object, fields: Mapping[str, Any]) -> bool:
-    return isinstance(content, MemoryRecord) or fields.get("id") is not None
 
 
 def _values(merged: MemoryRecord, changes: Iterable[str]) -> dict[str, Any]:
