@@ -81,15 +81,17 @@ def prepare(
     shared: list[tuple[float, list[tuple[int, float]]]] = []
     whole, unknown = 0.0, math.log(1 + (count + 0.5) / 0.5)
     for times, slot in asked:
-        live = [pair for pair in slot if pair[0] in held]
-        if not live:
-            whole += unknown
-        elif len(live) == 1:
-            number, share = live[0]
+        live = slot if len(slot) < 2 else [pair for pair in slot if pair[0] in held]
+        if len(live) < 2:
+            number, share = live[0] if live else (-1, 0.0)
+            own = idf.get(number)
+            if own is None:
+                whole += unknown
+                continue
             terms.append(number)
             factors.append(times * share)
-            portion.append(idf[number] * share)
-            whole += idf[number]
+            portion.append(own * share)
+            whole += own
         else:
             live = _nearest(live, held, store.vocabulary.text)
             most = max([idf[n] for n, _ in live])
