@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from benchmarks import longmemeval, sessions
 from benchmarks.session_corpus import FUNCTION_WORDS, Generated, from_path, questions
 
@@ -33,7 +32,11 @@ def test_text_from_a_path_repeats_under_other_conversations(tmp_path: Path) -> N
     ]
 
 
-def test_it_measures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_measures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, few in (("COLD", 1), ("APPENDS", 3), ("ROUNDS", 2), ("WARM", 3)):
+        monkeypatch.setattr(sessions, name, few)
     out = tmp_path / "rows.json"
     sessions.main(["--size", "600", "--engines", "memsheaf,fts5", "--json", str(out)])
     ours, theirs = json.loads(out.read_text())

@@ -15,7 +15,7 @@ import pytest
 
 from memsheaf.sessionsearch import NewItem, SessionSearch, open_sessions
 from memsheaf.sessionsearch.default_index import DefaultIndex
-from memsheaf.stack import Scope
+from memsheaf.stack import ProviderUnavailable, Scope
 
 MIRA = Scope(user_id="mira")
 MANY = 300  # more than are read again from the log without being saved
@@ -109,7 +109,7 @@ def test_what_is_damaged_blocks_no_append_is_told_and_rebuilt(
     damaged(folder, how)
     with caplog.at_level(logging.WARNING), open_sessions(folder) as sessions:
         sessions.log.append("d", NewItem("message", "zither"), MIRA)
-        assert index_of(sessions).rebuilt
+        assert sessions.rebuilt
         assert "rebuilt" in caplog.text
         assert found(sessions, "zither") == ["d:0"]
         assert len(found(sessions, "cello")) == MANY
@@ -193,6 +193,22 @@ def test_an_erasure_leaves_no_text_in_the_files(tmp_path: Path) -> None:
         assert found(sessions, "xylographer sleeps quixotic") == []
 
 
+def test_an_erasure_removes_what_lies_in_the_place_of_the_index(tmp_path: Path) -> None:
+    with open_sessions(tmp_path / "s") as sessions:
+        fill(sessions, count=3)
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        saved(tmp_path / "s").symlink_to(outside)
+        with pytest.raises(ProviderUnavailable, match="delete it"):
+            sessions.log.erase("c", MIRA, 0)
+        assert outside.exists()
+        saved(tmp_path / "s").unlink()
+        saved(tmp_path / "s").write_text("?")
+        sessions.log.erase("c", MIRA, 1)
+        assert not saved(tmp_path / "s").exists()
+        assert found(sessions, "cello") == ["c:2"]
+
+
 def test_a_process_that_did_not_hear_of_an_erasure_saves_nothing_of_it(tmp_path: Path) -> None:
     home = tmp_path / "s"
     with open_sessions(home) as late, open_sessions(home) as sessions:
@@ -229,7 +245,7 @@ def test_threads_append_and_search(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from memsheaf.sessionsearch import NewItem, open_sessions
-from memsheaf.stack import Scope
+from memsheaf.stack import ProviderUnavailable, Scope
 mira = Scope(user_id="mira")
 with open_sessions(sys.argv[1]) as sessions:
     for n in range(100_000):

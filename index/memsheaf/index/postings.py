@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,29 +57,36 @@ class Runs:
         self.groups, self.counts, self.starts, self.at = groups, counts, starts, at
         self.size = len(codes)
         self._codes = codes
+        self._frequencies: Floats | None = None  # cached_property has a lock, which takes longer
+        self._peaks: npt.NDArray[np.uint16] | None = None
+        self._distinct: Ints | None = None
 
-    @cached_property
+    @property
     def frequencies(self) -> Floats:
         """The sum of the term's frequencies in each run; single ones above 31 are rounded."""
-        counted = _COUNTED.take(self._codes >> 8)
-        if len(self.starts) == self.size:
-            return counted
-        summed: Floats = np.add.reduceat(counted, self.starts)
-        return summed
+        if self._frequencies is None:
+            counted = _COUNTED.take(self._codes >> 8)
+            single = len(self.starts) == self.size
+            self._frequencies = counted if single else np.add.reduceat(counted, self.starts)
+        return self._frequencies
 
-    @cached_property
+    @property
     def peaks(self) -> npt.NDArray[np.uint16]:
         """A code per run whose weight is not below that of any of its postings, see `weights`."""
-        if len(self.starts) == self.size:
-            return self._codes
-        highest = np.maximum.reduceat(self._codes >> 8, self.starts)
-        shortest = np.minimum.reduceat(self._codes & 255, self.starts)
-        return (highest << 8 | shortest).astype(np.uint16)
+        if self._peaks is None:
+            self._peaks = self._codes
+            if len(self.starts) < self.size:
+                highest = np.maximum.reduceat(self._codes >> 8, self.starts)
+                shortest = np.minimum.reduceat(self._codes & 255, self.starts)
+                self._peaks = (highest << 8 | shortest).astype(np.uint16)
+        return self._peaks
 
-    @cached_property
+    @property
     def codes(self) -> Ints:
         """The distinct codes of the postings."""
-        return np.bincount(self._codes).nonzero()[0]
+        if self._distinct is None:
+            self._distinct = np.bincount(self._codes).nonzero()[0]
+        return self._distinct
 
 
 @dataclass(slots=True)

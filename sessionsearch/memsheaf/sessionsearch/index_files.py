@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memsheaf.stack import ProviderUnavailable
+
 __all__ = ["IndexFiles"]
 
 
@@ -34,7 +36,20 @@ class IndexFiles:
             os.close(handle)
 
     def drop(self) -> None:
-        """Remove what is saved; those who have it mapped go on with it."""
-        if self.folder.exists():
+        """Remove what is saved; those who have it mapped go on with it.
+
+        Raises:
+            ProviderUnavailable: It cannot be removed.
+        """
+        if not os.path.lexists(self.folder):
+            return
+        try:
             with self.locked(writing=True):
-                shutil.rmtree(self.folder, ignore_errors=False)
+                if self.folder.is_dir():
+                    shutil.rmtree(self.folder)
+                else:
+                    self.folder.unlink(missing_ok=True)
+        except OSError as error:
+            raise ProviderUnavailable(
+                f"{self.folder} may hold erased text and cannot be removed; delete it"
+            ) from error

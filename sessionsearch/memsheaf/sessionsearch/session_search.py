@@ -64,6 +64,11 @@ class SessionSearch:
         else:
             self._index = index
 
+    @property
+    def rebuilt(self) -> str | None:
+        """Why the index began anew, where what was kept could not be used."""
+        return self._index.rebuilt
+
     def catch_up(self) -> int:
         """Take in what the log has and the index has not; return how many items became findable."""
         added = 0
