@@ -226,6 +226,42 @@ def test_a_lost_lease_is_taken_over_and_its_result_changes_nothing(
     assert one.settle(lost, slow, "test") is None
 
 
+def test_a_clock_that_is_put_back_holds_nothing_up(queues: Any, say: Say, clock: Any) -> None:
+    one, two = queues
+    one.put("mira", [say("a", 1)])
+    one.put("noor", [say("b", 1), say("c", 2)])
+    assert one.claim().user_id == "noor"  # its process dies
+    clock.now -= 86_400
+    served = []
+    while (batch := two.claim()) is not None:
+        served += [item.text for item in batch.items]
+        assert two.settle(batch, [], "test") is not None
+    assert sorted(served) == ["a", "b", "c"]
+    assert two.unfinished().waiting == 0
+
+
+def test_a_clock_that_is_put_back_does_not_stop_a_flush(
+    open_model: Opens, say: Say, clock: Any
+) -> None:
+    model = open_model()
+    model.observe(say("Lives in Rome"), user_id="mira")
+    clock.now -= 86_400
+    assert model.flush(5.0)
+    assert [line.text for line in model.profile("mira").current] == ["Lives in Rome"]
+
+
+def test_a_clock_that_jumps_ahead_derives_nothing_twice(queues: Any, say: Say, clock: Any) -> None:
+    one, two = queues
+    one.put("mira", [say("a", 1), say("b", 2)])
+    slow = one.claim()
+    clock.now += 86_400
+    quick = two.claim()
+    said_once = [Add(LineKind.FACT, "once", 0.5, (quick.items[0].id,))]
+    settled = two.settle(quick, said_once, "test")
+    assert one.settle(slow, said_once, "test") is None
+    assert [line.times for line in settled.profile] == [1]
+
+
 def test_a_batch_that_ends_every_process_is_set_aside(queues: Any, say: Say, clock: Any) -> None:
     one = queues[0]
     one.put("mira", [say("poison", 1), say("good", 2)])

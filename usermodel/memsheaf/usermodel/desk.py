@@ -51,9 +51,9 @@ class Desk:
     aside: int = 0
     due: str | None = None
 
-    def is_held(self, now: float) -> bool:
+    def is_held(self, now: float, settings: RefreshSettings) -> bool:
         """Whether somebody derives a batch."""
-        return self.lease is not None and self.until > now
+        return self.lease is not None and now < self.until <= now + settings.horizon
 
     def due_at(self, settings: RefreshSettings) -> float | None:
         """When the next batch is to be taken; None where nothing waits."""

@@ -24,7 +24,7 @@ from .errors import QueueFull
 from .operations import Add, Operation, Rejection, Supersede
 from .owners import check_owner
 from .profiles import read_profile, write_profile
-from .rows import Row, RowStore, Writer
+from .rows import Reader, Row, RowStore, Writer
 from .said import count_tokens, said
 from .settings import RefreshSettings
 from .similar import statement_key
@@ -88,10 +88,10 @@ class RefreshQueue:
         while (wait := self.seconds_to_next()) is not None and wait < _TICK:
             now = self._clock()
             with self._store.writing() as rows:
-                due = rows.between(START_OF_DUE, due_key(now + 2 * _TICK), 1)
-                if not due:
+                due = self._first_due(rows, now)
+                if due is None or self._wait(due, now) >= 2 * _TICK:
                     return None
-                batch = self._take(rows, due[0].key.rpartition("/")[2], now)
+                batch = self._take(rows, due.key.rpartition("/")[2], now)
             if batch is not None:
                 return batch
         return None
@@ -103,7 +103,7 @@ class RefreshQueue:
             desk = load_desk(rows, user)
             if desk is None or not desk.waiting:
                 return None
-            if desk.is_held(now):
+            if desk.is_held(now, self._settings):
                 return Held(desk.until)
             return self._take(rows, user, now)
 
@@ -188,7 +188,7 @@ class RefreshQueue:
             for user in users:
                 desk = load_desk(rows, user)
                 if desk is not None and desk.waiting and not desk.hurry:
-                    desk.hurry = True
+                    desk.hurry, desk.oldest = True, min(desk.oldest, self._clock())
                     save_desk(rows, user, desk, self._settings)
 
     def retry(self, user_id: str) -> int:
@@ -237,9 +237,21 @@ class RefreshQueue:
 
     def seconds_to_next(self) -> float | None:
         """Seconds until a batch is due; None where nothing waits."""
+        now = self._clock()
         with self._store.reading() as rows:
-            first = rows.between(START_OF_DUE, END_OF_DUE, 1)
-        return max(0.0, due_time(first[0].key) - self._clock()) if first else None
+            first = self._first_due(rows, now)
+        return None if first is None else self._wait(first, now)
+
+    def _first_due(self, rows: Reader, now: float) -> Row | None:
+        """Who comes first: whoever a wrong clock put off, else whoever waits longest."""
+        late = due_key(now + self._settings.horizon)
+        found = rows.between(late, END_OF_DUE, 1) or rows.between(START_OF_DUE, late, 1)
+        return found[0] if found else None
+
+    def _wait(self, due: Row, now: float) -> float:
+        """Seconds until a batch is due; none where a clock that was wrong named the time."""
+        wait = due_time(due.key) - now
+        return wait if 0.0 < wait <= self._settings.horizon else 0.0
 
     def name_of(self, user_id: str) -> str:
         """The user's name in keys: a keyed hash, so that no id is part of another one."""
@@ -247,7 +259,7 @@ class RefreshQueue:
 
     def _take(self, rows: Writer, user: str, now: float) -> Batch | None:
         desk = load_desk(rows, user)
-        if desk is None or desk.is_held(now):
+        if desk is None or desk.is_held(now, self._settings):
             return None
         if desk.lease is not None:
             desk.failed(_ABANDONED, now, self._settings)

@@ -42,6 +42,11 @@ class RefreshSettings:
     poll: float = 1.0
     close_seconds: float = 10.0
 
+    @property
+    def horizon(self) -> float:
+        """Seconds; a time that lies further ahead comes from a clock that was wrong."""
+        return 2 * max(self.max_age, self.max_backoff, self.lease) + 60.0
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
