@@ -18,7 +18,7 @@ from memsheaf.index.postings import RunsCache, lengths_since, unite
 from .catalog import Catalog, Searched
 from .changes import Changes
 from .content import content_of, same_text
-from .evidence import Evidence
+from .evidence import Evidence, Keep
 from .index_files import IndexFiles
 from .indexes import Candidate, Counts, IndexDamaged, ItemQuery
 from .log import ConversationLog
@@ -150,15 +150,16 @@ class DefaultIndex:
         masks = [mask for _, mask in self._conversation_filters(query)]
         among = np.logical_and.reduce(masks) if masks else None
         evidence = self._evidence(query, searched)
+        keep = self._keep(query)
         table = self._catalog.rows
         if query.sort == "relevance":
-            found = evidence.best(limit, among, lambda rows: self._kept(query, rows))
+            found = evidence.best(limit, among, keep)
         else:
             found = evidence.every(among)
         rows, score, relevance = found.rows, found.scores, found.relevance
-        keep = self._kept(query, rows)
         if keep is not None:
-            rows, score, relevance = rows[keep], score[keep], relevance[keep]
+            kept = keep(rows)
+            rows, score, relevance = rows[kept], score[kept], relevance[kept]
         if query.sort != "relevance" and len(rows):
             well = relevance * 2 >= relevance.max()
             rows, score, relevance = rows[well], score[well], relevance[well]
@@ -259,10 +260,11 @@ class DefaultIndex:
             found.append(("until", created.take(rows) <= query.until))
         return found
 
-    def _kept(self, query: ItemQuery, rows: Ints) -> Mask | None:
-        """Which of the rows pass all filters on items; None for all."""
-        masks = [mask for _, mask in self._item_filters(query, rows)]
-        return np.logical_and.reduce(masks) if masks else None
+    def _keep(self, query: ItemQuery) -> Keep | None:
+        """Tells which rows pass all filters on items; None where there is none."""
+        if not self._item_filters(query, np.zeros(0, np.int64)):
+            return None
+        return lambda rows: np.logical_and.reduce([m for _, m in self._item_filters(query, rows)])
 
     def _evidence(self, query: ItemQuery, searched: Searched) -> Evidence:
         return Evidence(

@@ -29,6 +29,8 @@ __all__ = ["Evidence", "Scored"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Keep = Callable[[Ints], Mask]
+"""Which rows may be returned."""
 
 _FEW = 2048
 """Postings of a word that are added up without asking which conversations are still able."""
@@ -159,9 +161,9 @@ class Evidence:
 
     def every(self, among: Mask | None) -> Scored:
         """All items of some conversations, or of all that are searched, that hold a word."""
-        return self._scored(among, None, lambda rows: None)
+        return self._scored(among, None, None)
 
-    def best(self, limit: int, among: Mask | None, keep: Callable[[Ints], Mask | None]) -> Scored:
+    def best(self, limit: int, among: Mask | None, keep: Keep | None) -> Scored:
         """At least the best items.
 
         Args:
@@ -171,9 +173,7 @@ class Evidence:
         """
         return self._scored(among, limit, keep)
 
-    def _scored(
-        self, able: Mask | None, limit: int | None, keep: Callable[[Ints], Mask | None]
-    ) -> Scored:
+    def _scored(self, able: Mask | None, limit: int | None, keep: Keep | None) -> Scored:
         """Add up word after word, the rarest first, in the conversations that are still able.
 
         What is added up so far is a score that an item surely reaches. With a limit, conversations
@@ -221,7 +221,7 @@ class Evidence:
         rest: Floats,
         peak: float,
         limit: int,
-        keep: Callable[[Ints], Mask | None],
+        keep: Keep | None,
     ) -> Mask | None:
         """Those of the conversations that can still have one of the best items.
 
@@ -237,8 +237,8 @@ class Evidence:
             keep: Which rows may be returned.
         """
         sure = found.scores(found.top)
-        mask = keep(found.rows)
-        sure = sure if mask is None else sure[mask]
+        if keep is not None:
+            sure = sure[keep(found.rows)]
         if len(sure) < limit or not limit:
             return able
         floor = float(np.partition(sure, -limit)[-limit]) * (1 - _ROUNDING)
