@@ -26,6 +26,18 @@ STATEMENTS = [
         "Is taking a poetry class to help them put their feelings into words",
     ),
     ("I often travel.", "Often travels"),
+    ("I'm really into dark, edgy vibes, so show me those.", "Is into dark, edgy vibes"),
+    ("I'm into hiking, thanks.", "Is into hiking"),
+    (
+        "My favorite smoothie is banana, spinach, and more of that.",
+        "Their favourite smoothie is banana",
+    ),
+    (
+        "I've been using the flea and tick medication on Lola for a while now, and it helps.",
+        "Has been using the flea and tick medication on Lola for a while",
+    ),
+    ("I eat eggs every morning.", "Eats eggs every morning"),
+    ("I have the dates, I think I will plan more every day.", None),
     ("I've been playing with Whiskers using that toy she loves.", None),
     ("I prefer tea to coffee", "Prefers tea to coffee"),
     ("Hi Claude,\nI live in Turin.", "Lives in Turin"),

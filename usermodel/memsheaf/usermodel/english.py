@@ -166,6 +166,8 @@ def as_list(text: str) -> str:
     ('tea, coffee and juice', 'hiking')
     """
     first, *others = re.split(r"\s*,\s*", text)
+    if _BARE_ADJECTIVE.fullmatch(first) and others and not _FINITE.search(others[0]):
+        first, others = f"{first}, {others[0]}", others[1:]
     if others and ends_in_adjective(first) and not _FINITE.search(others[0]):
         first, others = f"{first}, {others[0]}", others[1:]
     taken = [first]
@@ -177,9 +179,14 @@ def as_list(text: str) -> str:
         taken.append(part)
         if closes or re.search(r"\s(?:and|or)\s", part):
             return ", ".join(taken)
-    return first
+    return ", ".join(taken) if len(taken) > 2 else first
 
 
+_BARE_ADJECTIVE = re.compile(
+    r"dark|light|bright|old|modern|classic|simple|soft|loud|quiet|fast|slow|warm|cold|sweet|sour|"
+    r"spicy|crispy|short|long|big|small|tall|deep|cheap|minimal|vintage|natural",
+    re.IGNORECASE,
+)
 _ADJECTIVE = re.compile(
     r"\b(?:an?|the|my|our) (?:safe|warm|big|small|new|good|great|nice|cosy|cozy|little|long|short|"
     r"quiet|calm|healthy|simple|rich|better|weekly|daily|monthly|friendly|happy|busy|\w+(?:ful|ive|"
