@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
@@ -132,6 +133,7 @@ class BM25Index:
         while merging:
             with self._writing:
                 merging = self._store.step()
+            time.sleep(0)  # else who waits for the lock would hardly get it
 
     def _analyze(self, columns: Columns, words: AsciiWords | None = None) -> Batch:
         vocabulary, tokenize = self._store.vocabulary, self.analyzer.tokenize
