@@ -297,3 +297,14 @@ def test_a_weight_of_a_mount_reaches_the_fusion(shelf: Make) -> None:
     with MemoryStack(places, scope=MIRA) as stack:
         hits = stack.search("tea")
     assert [(hit.id, hit.score) for hit in hits] == [(heavy.id, 0.8), (light.id, 0.2)]
+
+
+@pytest.mark.parametrize(
+    "rerank", [lambda text, records: [1.0], lambda text, records: 1 / 0, lambda text, records: None]
+)
+def test_a_reranker_that_fails_is_told_as_such(shelf: Make, rerank: Any) -> None:
+    with MemoryStack([shelf()], scope=Scope(user_id="mira")) as stack:
+        stack.store_many(["tea at home", "tea at work"])
+        with pytest.raises(InvalidQuery, match="rerank"):
+            stack.search("tea", rerank=rerank)
+        assert len(stack.search("tea")) == 2

@@ -18,6 +18,7 @@ from memsheaf.stack import (
     RegistrationError,
     Scope,
     ScopeError,
+    UsageError,
     hookimpl,
     pinned,
     read_only,
@@ -221,3 +222,58 @@ def test_a_provider_that_is_down_tells_why_and_can_be_retried(shelf: Make) -> No
         assert stack.retry("notes")
         assert stack.store("tea at work").outcomes[0].ok
     assert [r.content for r in notes.records.values()] == ["tea at work"]
+
+
+class NameRaises(Reads):
+    @property
+    def name(self) -> str:
+        raise RuntimeError("no name yet")
+
+
+class AttributesRaise(Reads):
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(f"not connected, so no {name}")
+
+
+class NeverEqual(Reads):
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class NumberedFields(Reads):
+    scope_fields = 7
+
+
+class Coloured(Reads):
+    name = "\x1b[31mred"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        NameRaises,
+        AttributesRaise,
+        NeverEqual,
+        NumberedFields,
+        Coloured,
+        lambda: Mount(Reads(), name="n" * 1000),
+        lambda: Mount(Reads(), name=7),  # type: ignore[arg-type]
+        lambda: Mount(Reads(), weight="heavy"),  # type: ignore[arg-type]
+        lambda: Mount(Reads(), timeout="long"),  # type: ignore[arg-type]
+        lambda: Mount(Reads(), scope="mira"),  # type: ignore[arg-type]
+    ],
+)
+def test_whatever_is_wrong_with_an_object_it_is_refused_by_an_error_of_ours(
+    shelf: Make, make: Callable[[], object]
+) -> None:
+    with pytest.raises(RegistrationError):
+        MemoryStack([shelf(), make()])
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ScopeError):
+        MemoryStack([], scope="mira")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="settings"):
+        MemoryStack([], settings=7)  # type: ignore[arg-type]

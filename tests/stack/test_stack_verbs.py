@@ -10,6 +10,7 @@ import pytest
 
 from memsheaf.stack import (
     IdUnavailable,
+    InvalidQuery,
     InvalidRecord,
     MemoryRecord,
     MemoryStack,
@@ -391,3 +392,32 @@ def test_a_provider_that_hides_a_record_from_get_is_found_out_by_its_text(shelf:
         report = stack.forget(made.id)
     assert report.remaining == ("hides",)
     assert not report
+
+
+# wrong arguments
+
+
+def test_an_id_that_is_no_text_is_the_caller_s_fault_and_no_provider_s(shelf: Make) -> None:
+    held = shelf()
+    wrong: list[Any] = [None, 7, b"x", ["x"]]
+    with MemoryStack([held], scope=MIRA) as stack:
+        for record_id in wrong * 3:
+            for call in (stack.get, stack.forget, lambda i: stack.update(i, {"tags": []})):
+                with pytest.raises(InvalidQuery, match="text"):
+                    call(record_id)
+            with pytest.raises(InvalidQuery, match="text"):
+                stack.touch([record_id])
+        assert held.calls == []
+
+
+def test_one_text_is_no_list(shelf: Make) -> None:
+    held = shelf()
+    one: list[Any] = ["tea at home", b"tea", 7]
+    with MemoryStack([held], scope=MIRA) as stack:
+        for contents in one:
+            with pytest.raises(InvalidRecord, match="a list"):
+                stack.store_many(contents)
+        for ids in ("abc", 7):
+            with pytest.raises(InvalidQuery, match="a list"):
+                stack.touch(ids)  # type: ignore[arg-type]
+        assert held.calls == []

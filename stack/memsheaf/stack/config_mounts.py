@@ -44,7 +44,7 @@ def _mount(config: Config, settings: ProviderSettings) -> Mount:
     provider: object
     try:
         provider = _build(config, settings)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = scrubbed(_reason(error), config.secrets)
         provider = Down(reason, lambda: _build(config, settings))
     pinned = placement.scope.model_dump(exclude_none=True) if placement.scope else {}
@@ -94,7 +94,7 @@ def _refuse_links(folder: Path, data: Path) -> None:
             raise ProviderUnavailable(f"{place} is a link out of {data}; remove the link")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())[:500]
     if isinstance(error, MemsheafError):
         return text

@@ -11,7 +11,7 @@ import pluggy
 
 from .contract import PROJECT, ProviderSpec
 from .delivery import Delivery, DirectDelivery
-from .errors import ClosedError, InvalidQuery, Refused, ScopeError
+from .errors import ClosedError, InvalidQuery, Refused, ScopeError, UsageError
 from .fanout import Accepted, Answer, FanOut, Request, reason_of
 from .mount import Down, Mount, Mounted
 from .mounting import listen, mount_all
@@ -20,7 +20,7 @@ from .results import Operation, Outcome, Status
 from .scope import Scope
 from .settings import StackSettings
 
-__all__ = ["Core", "check_count"]
+__all__ = ["Core", "check_count", "check_id"]
 
 
 class Core:
@@ -35,6 +35,10 @@ class Core:
         state: Path | None,
         disabled: bool,
     ) -> None:
+        if not isinstance(settings, StackSettings):
+            raise UsageError(f"settings must be StackSettings, not {type(settings).__name__}")
+        if scope is not None and not isinstance(scope, Scope):
+            raise ScopeError(f"scope must be a Scope, not {type(scope).__name__}")
         self.settings = settings
         self.default_scope = scope
         self.disabled = "memory is disabled (MEMSHEAF_DISABLED)" if disabled else None
@@ -71,7 +75,7 @@ class Core:
             return mounted
         try:
             provider: object = down.reopen()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             provider = Down(reason_of(error), down.reopen)
         wanted = Mount(
             provider,
@@ -147,12 +151,23 @@ class Core:
         for impl in getattr(self.manager.hook, event).get_hookimpls():
             try:
                 impl.function(**{name: arguments[name] for name in impl.argnames})
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 reason = f"{event}: {reason_of(error)}"
                 failures.append(
                     Outcome(impl.plugin_name, "event", Status.FAILED, reason, error=error)
                 )
         return tuple(failures)
+
+
+def check_id(record_id: object) -> str:
+    """The id, or a refusal, so that a wrong argument is nobody's failure.
+
+    Raises:
+        InvalidQuery: It is not text.
+    """
+    if not isinstance(record_id, str):
+        raise InvalidQuery(f"an id must be text, not {type(record_id).__name__}")
+    return record_id
 
 
 def check_count(value: object, name: str, default: int, most: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .core import Core
+from .core import Core, check_id
 from .errors import Incomplete, ProviderError
 from .fanout import Accepted, Answer
 from .hits import accept_hits, accept_record
@@ -33,6 +33,7 @@ class Forgetter:
         """See `MemoryStack.forget`."""
         core = self._core
         core.ensure_open()
+        check_id(record_id)
         asked = core.scope(scope)
         core.guard("before_forget", record_id=record_id, scope=asked)
         record = self._find(record_id, asked)

@@ -311,7 +311,12 @@ def _ranked(listings: Sequence[Listing], pool: Sequence[Sequence[_Copy]]) -> lis
 def _reranked(
     rerank: Reranker, text: str, shown: Sequence[MemoryRecord]
 ) -> list[tuple[int, int, float]]:
-    scores = rerank(text, shown)
+    try:
+        scores = [float(score) for score in rerank(text, shown)]
+    except Exception as error:
+        raise InvalidQuery(f"rerank failed: {type(error).__name__}") from error
+    if len(scores) != len(shown):
+        raise InvalidQuery(f"rerank must return one number per record, {len(shown)} of them")
     places = [place for place in range(len(shown)) if scores[place] > 0]
     places.sort(key=lambda place: (-scores[place], shown[place].id))
     return [(rank, place, scores[place]) for rank, place in enumerate(places, start=1)]

@@ -104,7 +104,7 @@ def derived_store_many(store: Hook) -> Hook:
         for record in records:
             try:
                 entries.append(store.function(record))
-            except Exception as error:  # an entry of the answer, told per record
+            except (Exception, SystemExit) as error:  # an entry of the answer, told per record
                 entries.append(error)
         return entries
 

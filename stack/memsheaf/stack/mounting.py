@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 import pluggy
 
 from .contract import PROJECT, ProviderSpec
-from .errors import RegistrationError
+from .errors import MemsheafError, RegistrationError
 from .mount import Down, Hook, Mode, Mount, Mounted, derived_store_many
 from .scope import SCOPE_FIELDS
 
 __all__ = ["listen", "mount_all"]
 
+_MAX_NAME = 128
 _NEEDS_SCOPE = ("search", "forget", "get", "list", "update", "touch", "prefetch")
 _CONTEXT = ("build_system_prompt", "build_user_context")
 
@@ -28,7 +29,16 @@ def mount_all(manager: pluggy.PluginManager, providers: list[object]) -> list[Mo
     try:
         for entry in providers:
             wanted = entry if isinstance(entry, Mount) else Mount(entry)
-            done.append(_mount(manager, wanted, {m.name for m in done}))
+            try:
+                done.append(_mount(manager, wanted, {m.name for m in done}))
+            except MemsheafError:
+                raise
+            except Exception as error:  # an attribute that raises, a setting of another type
+                label = wanted.name or type(wanted.provider).__name__
+                raise RegistrationError(
+                    f"{label}: cannot be mounted: {type(error).__name__}; look at its attributes "
+                    "and at the settings of its Mount"
+                ) from error
     except BaseException:
         for mounted in done:
             manager.unregister(name=mounted.name)
@@ -108,6 +118,11 @@ def _free_name(provider: object, taken: set[str]) -> str:
 
 
 def _check_settings(name: str, wanted: Mount, manager: pluggy.PluginManager) -> None:
+    if not name.isprintable() or len(name) > _MAX_NAME:
+        raise RegistrationError(
+            f"{type(wanted.provider).__name__}: its name must have up to {_MAX_NAME} printable "
+            "characters"
+        )
     if manager.has_plugin(name):
         raise RegistrationError(f"{name}: the name is taken; give each provider its own name")
     if not 0 < wanted.weight < float("inf"):

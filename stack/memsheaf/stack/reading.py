@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from .contract import Order
-from .core import Core, check_count
+from .core import Core, check_count, check_id
 from .cursors import read_cursor, write_cursor
 from .errors import Incomplete, InvalidQuery, ProviderError
 from .fanout import Accepted, Answer
@@ -85,6 +85,7 @@ class Reader:
         """Every provider's copy of a record, under our id, and the answers."""
         core = self._core
         core.ensure_open()
+        check_id(record_id)
         requests = []
         for m in core.mounted:
             if m.mode.reads and (m.has("get") or m.down):

@@ -156,7 +156,9 @@ class Registry:
             raise RegistrationError(f"{self.group}: {name} is {plugin.status}: {plugin.reason}")
         try:
             loaded = self._entries[name].load()
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             reason = _one_line(error)
             self._plugins[name] = replace(plugin, status="broken", reason=reason)
             raise RegistrationError(

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from .core import Core
+from .core import Core, check_id
 from .errors import (
     IdUnavailable,
+    InvalidQuery,
     InvalidRecord,
     NotFound,
     ProviderError,
@@ -54,6 +55,8 @@ class Writer:
         """See `MemoryStack.store_many`."""
         core = self._core
         core.ensure_open()
+        if isinstance(contents, str | bytes) or not isinstance(contents, Iterable):
+            raise InvalidRecord("store_many takes a list of texts or records; store takes one")
         records: list[MemoryRecord] = []
         for place, content in enumerate(contents):
             try:
@@ -114,7 +117,9 @@ class Writer:
         core = self._core
         core.ensure_open()
         asked = core.scope(scope)
-        ids = list(dict.fromkeys(record_ids))
+        if isinstance(record_ids, str) or not isinstance(record_ids, Iterable):
+            raise InvalidQuery("record_ids must be a list of ids")
+        ids = list(dict.fromkeys(map(check_id, record_ids)))
         if not ids:
             return ()
         requests = [
