@@ -27,6 +27,20 @@ class ChatServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str, str | None, dict[str, Any]]] = []
         self.status = 200
+        self.text = json.dumps(
+            {
+                "operations": [
+                    {
+                        "op": "add",
+                        "kind": "fact",
+                        "text": "Settled in Lisbon",
+                        "confidence": 0.9,
+                        "items": ["i1"],
+                        "quote": "settled in Lisbon",
+                    }
+                ]
+            }
+        )
 
     @property
     def url(self) -> str:
@@ -43,20 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         key = self.headers["Authorization"] or self.headers["x-api-key"]
         self.server.asked.append((self.path, key, body))
-        text = json.dumps(
-            {
-                "operations": [
-                    {
-                        "op": "add",
-                        "kind": "fact",
-                        "text": "Settled in Lisbon",
-                        "confidence": 0.9,
-                        "items": ["i1"],
-                        "quote": "settled in Lisbon",
-                    }
-                ]
-            }
-        )
+        text = self.server.text
         message = {"role": "assistant", "content": text}
         replies: dict[str, dict[str, Any]] = {
             "/v1/chat/completions": {"choices": [{"message": message, "finish_reason": "stop"}]},
@@ -140,6 +141,18 @@ def test_learn_with_a_configured_model(
     _, shown, _ = run("config")
     assert "a-long-secret-key" not in json.dumps(shown)
     assert "models.user_model.base_url" in json.dumps(shown)
+
+
+def test_a_question_is_worded_by_the_model(run: Run, home: Path, chat: ChatServer) -> None:
+    (home / "memsheaf.toml").write_text(table("primary", "ollama", chat.url), encoding="utf-8")
+    run("user", "correct", "Lives in Lisbon")
+    chat.text = '{"answer": "In Lisbon.", "lines": ["L1"]}'
+    code, out, _ = run("user", "ask", "Where does she live?", "--model")
+    assert (code, out["answer"]) == (0, "In Lisbon.")
+    assert [line["id"] for line in out["lines"]] == ["L1"]
+    chat.text = '{"answer": "In Rome.", "lines": []}'
+    code, out, _ = run("user", "ask", "Where does she live?", "--model")
+    assert (code, out["answer"]) == (1, None)
 
 
 def test_depth_asks_once_more(run: Run, home: Path, chat: ChatServer) -> None:

@@ -266,6 +266,19 @@ def test_what_rests_on_an_erased_conversation_goes(run: Run, home: Path) -> None
     assert run("forget", "L2", "--conversation", talk).code == 2
 
 
+def test_questions_are_answered_with_sources_or_not_at_all(run: Run) -> None:
+    assert run("ask", "Where does she live?").code == 1
+    run("learn", "I live in Lisbon. I prefer tea to coffee.")
+    done = run("ask", "tea or coffee?", "--json")
+    assert done.code == 0
+    assert [line["text"] for line in done.json["lines"]] == ["Prefers tea to coffee"]
+    assert done.json["lines"][0]["sources"]
+    assert "Prefers tea to coffee" in run("ask", "tea or coffee?").out
+    none = run("ask", "What is her shoe size?", "--json")
+    assert (none.code, none.json["answer"], none.json["lines"]) == (1, None, [])
+    assert run("ask", "tea?", "--model").code == 2
+
+
 def test_a_configured_namespace_reads_where_it_writes(run: Run) -> None:
     run("learn", "I love zebras.")
     Path("memsheaf.toml").write_text(

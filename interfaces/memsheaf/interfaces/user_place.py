@@ -20,8 +20,10 @@ from .place import prepare
 if TYPE_CHECKING:
     from memsheaf.usermodel import Deriver, UserModel
 
-__all__ = ["Known", "opened_user"]
+__all__ = ["SLOT", "Known", "opened_user"]
 
+SLOT = "user_model"
+"""The name of its chat model in a configuration."""
 _TYPE = "user_model"
 _FOLDER = "users"
 _DATABASE = "cache.db"
@@ -90,7 +92,7 @@ def _deriver(config: Config, name: str, needed: ExitStack) -> Deriver | str:
         return name
     from memsheaf.usermodel import load_deriver
 
-    return load_deriver(name, model=needed.enter_context(opened_models(config, _TYPE)))
+    return load_deriver(name, model=needed.enter_context(opened_models(config, SLOT)))
 
 
 def _owner(config: Config, scope: Scope) -> str:

@@ -157,7 +157,8 @@ DOINGS = (
         r"(?:I|we) {adv}(?!go (?:{number}|a few|a couple|every|once|twice|often|there|"
         r"on)\b)(?!have (?:\w+ly |even |also |just |never |both )?(?:been|got|had|made|taken|"
         r"done|gone|seen|\w+ed)\b){do}(?! not\b)(?P<rest>(?: (?:(?! I\b)[^,])*?)? {frequency})"
-        r"(?=$|[,(]| (?:and|but|with|to|in|at|for|so|because|before|after|during|when|while|since|as)\b)",
+        r"(?=$|[,(]| (?:and|but|with|to|in|at|for|so|because|before|after|during|when|while|since|"
+        r"as)\b)",
         "{do} {rest}",
         None,
         0.8,

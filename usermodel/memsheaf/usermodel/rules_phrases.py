@@ -11,12 +11,12 @@ __all__ = ["name", "phrase", "subject", "tidy"]
 
 _MAX_WORDS = 12
 _CUT = re.compile(
-    r"\s+(?:[-\u2013]+|because|since|so|but|although|though|(?<!\sa\s)while|"
-    r"whereas|even|as(?! (?:well as|a|an|my|the)\b)|where|unless|if|until|except|thanks|lol|haha|btw|or (?:something|whatever|"
-    r"anything)|and (?:I|it|that|this|they|we|he|she|you|my|there|am|have|will|was|would|could|"
-    r"cannot|do|did|want|hope|think|feel|love|just|now|then|always|also|so|even|not|is|are|has|"
-    r"found|got|been|really|usually|can|thanks|hate|prefer|use|had|let|make|makes|maybe|wanted|"
-    r"started|went|decided|try|plan|bring|brings))\b|\(|:(?=\s|$)",
+    r"\s+(?:[-\u2013]+|because|since|so|but|although|though|(?<!\sa\s)while|whereas|even|"
+    r"as(?! (?:well as|a|an|my|the)\b)|where|unless|if|until|except|thanks|lol|haha|btw|"
+    r"or (?:something|whatever|anything)|and (?:I|it|that|this|they|we|he|she|you|my|there|am|"
+    r"have|will|was|would|could|cannot|do|did|want|hope|think|feel|love|just|now|then|always|"
+    r"also|so|even|not|is|are|has|found|got|been|really|usually|can|thanks|hate|prefer|use|had|"
+    r"let|make|makes|maybe|wanted|",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(r"\s*(?:if|unless|until|except)\b", re.IGNORECASE)

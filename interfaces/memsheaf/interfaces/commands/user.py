@@ -1,4 +1,4 @@
-"""user: show, history, learn, refresh, correct, forget, export and status."""
+"""user: show, ask, history, learn, refresh, correct, forget, export and status."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = ["COMMANDS"]
 # Command to its module and the line that `--help` shows.
 _SUBCOMMANDS = {
     "show": ("user_read", "Show what is known of a user, with the sources."),
+    "ask": ("user_read", "Answer a question from the profile, with the lines that say so."),
     "history": ("user_read", "Show how the profile came to be."),
     "status": ("user_read", "Tell what waits to be learned, and what failed."),
     "export": ("user_read", "Write all that is kept of a user as JSON."),

@@ -1,18 +1,21 @@
-"""user show, history, status and export."""
+"""user show, ask, history, status and export."""
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memsheaf.interfaces.common import NOTHING, OK, json_option
+from memsheaf.interfaces.model_place import opened_models
 from memsheaf.interfaces.session_text import moment
 from memsheaf.interfaces.terminal import safe, say, say_json
-from memsheaf.interfaces.user_place import Known, opened_user
+from memsheaf.interfaces.user_place import SLOT, Known, opened_user
+from memsheaf.stack.config import load_config
 
 if TYPE_CHECKING:
     from memsheaf.usermodel import Change, Line, QueuedItem
@@ -44,6 +47,37 @@ def show(ended: bool, kinds: tuple[str, ...], user_id: str | None, as_json: bool
         elif not lines:
             _say_nothing(known)
         else:
+            for line in lines:
+                show_line(line)
+    return OK if lines else NOTHING
+
+
+@click.command()
+@click.argument("question")
+@click.option("--model", "worded", is_flag=True, help="Have the configured chat model word it.")
+@user_option
+@json_option
+def ask(question: str, worded: bool, user_id: str | None, as_json: bool) -> int:
+    """Answer QUESTION from the profile, with its lines and their sources, or abstain."""
+    text, lines = "", []
+    with opened_user(user_id) as known, ExitStack() as needed:
+        if known.model is not None:
+            chat = needed.enter_context(opened_models(load_config(), SLOT)) if worded else None
+            found = known.model.ask(known.owner, question, chat)
+            text, lines = found.text, list(found.lines)
+        if as_json:
+            say_json(
+                {
+                    "user_id": known.user_id,
+                    "answer": text or None,
+                    "lines": [line_json(line) for line in lines],
+                }
+            )
+        elif not lines:
+            say(f"the profile does not say  ({safe(known.user_id)})")
+        else:
+            if worded:
+                say(safe(text), bold=True)
             for line in lines:
                 show_line(line)
     return OK if lines else NOTHING
@@ -218,6 +252,7 @@ def _write(path: Path, text: str, force: bool) -> None:
 
 COMMANDS: dict[str, click.Command] = {
     "show": show,
+    "ask": ask,
     "history": history,
     "status": status,
     "export": export,
