@@ -16,7 +16,7 @@ _CUT = re.compile(
     r"or (?:something|whatever|anything)|and (?:I|it|that|this|they|we|he|she|you|my|there|am|"
     r"have|will|was|would|could|cannot|do|did|want|hope|think|feel|love|just|now|then|always|"
     r"also|so|even|not|is|are|has|found|got|been|really|usually|can|thanks|hate|prefer|use|had|"
-    r"let|make|makes|maybe|wanted|",
+    r"let|make|makes|maybe|wanted|started|went|decided|try|plan|bring|brings))\b|\(|:(?=\s|$)",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(r"\s*(?:if|unless|until|except)\b", re.IGNORECASE)
