@@ -39,13 +39,19 @@ class Column:
 
 
 def column(
-    size: int, docs: npt.NDArray[Any], codes: npt.NDArray[np.uint16], weights: npt.NDArray[Any]
+    size: int,
+    docs: npt.NDArray[Any],
+    codes: npt.NDArray[np.uint16],
+    weights: npt.NDArray[np.float32],
 ) -> Column:
     """Return the column of `size` documents: those that hold the term, their codes and weights."""
     step = float(weights.max()) / LEVELS
+    weights /= np.float32(step)
+    np.ceil(weights, out=weights)
+    np.minimum(weights, LEVELS, out=weights)
     levels, high = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
-    levels[docs] = np.minimum(np.ceil(weights / step), LEVELS)
-    high[docs] = codes >> 8
+    levels[docs] = weights.astype(np.uint8)
+    high[docs] = (codes >> 8).astype(np.uint8)
     return Column(levels, high, step)
 
 

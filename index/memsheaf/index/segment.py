@@ -58,6 +58,7 @@ class Segment:
     gone: int = 0
     name: str = ""
     _heaviest: float | None = None
+    _uniform: bool | None = None
     columns: dict[tuple[int, tuple[float, float, int]], Column] = field(default_factory=dict)
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     selections: dict[Partition, Selection] = field(default_factory=dict)
@@ -81,6 +82,13 @@ class Segment:
         if self._heaviest is None:
             self._heaviest = float(self.arrays["weights"].max())
         return self._heaviest
+
+    @property
+    def uniform(self) -> bool:
+        """Whether no document has a weight other than 1."""
+        if self._uniform is None:
+            self._uniform = bool((self.arrays["weights"] == 1.0).all())
+        return self._uniform
 
     def sequence(self, doc: int) -> npt.NDArray[np.int32]:
         """Return the term sequence of a document, -1 between fields."""
@@ -137,7 +145,8 @@ class Segment:
             docs = self.arrays["docs"][begin:end]
             codes = self.arrays["codes"][begin:end]
             weights = table.weights.take(codes)
-            weights *= self.arrays["weights"].take(docs)
+            if not self.uniform:
+                weights *= self.arrays["weights"].take(docs)
             found = self.columns[key] = column(len(self), docs, codes, weights)
         return found
 
