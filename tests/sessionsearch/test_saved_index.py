@@ -221,6 +221,38 @@ def test_a_process_that_did_not_hear_of_an_erasure_saves_nothing_of_it(tmp_path:
     assert b"xylograph" not in bytes_of(home)
 
 
+def test_a_log_that_was_closed_first_is_told_and_nothing_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_sessions(tmp_path / "s") as sessions:
+        fill(sessions)
+        sessions.catch_up()
+        sessions.log.close()
+    assert "not saved" in caplog.text
+    with open_sessions(tmp_path / "s") as sessions:
+        assert len(found(sessions, "cello")) == MANY
+
+
+def test_the_feed_comes_in_parts_and_each_says_where_it_ends(tmp_path: Path) -> None:
+    with open_sessions(tmp_path / "s") as sessions:
+        for _ in range(6):
+            fill(sessions, count=4)
+        sessions.log.delete("c", MIRA, 1)
+        seen: dict[int, bool] = {}
+        after, parts = 0, 0
+        while True:
+            part = sessions.log.changes(after, limit=8)
+            for change in part.changes:
+                seen |= {item.seq: True for item in change.items}
+                seen |= dict.fromkeys(change.removed, False)
+            after, parts = part.sequence, parts + 1
+            if not part.more:
+                break
+        assert parts > 2
+        assert after == sessions.log.sequence()
+        assert seen == {seq: seq != 1 for seq in range(24)}
+
+
 def test_threads_append_and_search(tmp_path: Path) -> None:
     with open_sessions(tmp_path / "s") as sessions:
         errors: list[BaseException] = []

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .items import Conversation, Item
-from .log_rows import held_from, item_from
+from .log_rows import Held, held_from, item_from
 from .log_schema import CHANGED, CHANGED_ITEMS, FIND_ROW
 
 __all__ = ["Change", "Changes", "read_changes"]
 
 _AT_ONCE = 5000  # rows of the feed
+_TEXT = 16_000_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +53,40 @@ class Changes:
 
 
 def read_changes(connection: sqlite3.Connection, after: int, limit: int) -> Changes:
-    """The changes behind a number, as the log is now."""
+    """The changes behind a number as the log is now: about so many items, not too much text."""
     rows = connection.execute(CHANGED, (after, _AT_ONCE)).fetchall()
-    spans: dict[int, list[list[int]]] = {}
-    erasures: set[int] = set()
-    size, taken = 0, 0
+    found: dict[int, _Changed] = {}
+    taken = items = size = 0
     for number, row, low, high, erased in rows:
-        if taken and size + high - low + 1 > limit:
+        if taken and (items >= limit or size >= _TEXT):
             break
-        size += max(0, high - low + 1)
-        taken += 1
-        after = number
-        known = spans.setdefault(row, [])
-        if erased:
-            erasures.add(row)
-        if known and low <= known[-1][1] + 1 and high >= known[-1][0] - 1:
-            known[-1] = [min(low, known[-1][0]), max(high, known[-1][1])]
-        else:
-            known.append([low, high])
-    changes = tuple(_change(connection, row, spans[row], row in erasures) for row in spans)
-    return Changes(changes, after, taken < len(rows) or len(rows) == _AT_ONCE)
-
-
-def _change(
-    connection: sqlite3.Connection, row: int, spans: list[list[int]], erased: bool
-) -> Change:
-    held = held_from(connection.execute(FIND_ROW, (row,)).fetchone())
-    items: dict[int, Item] = {}
-    removed: set[int] = set()
-    for low, high in spans:
+        taken, after = taken + 1, number
+        changed = found.get(row)
+        if changed is None:
+            held = held_from(connection.execute(FIND_ROW, (row,)).fetchone())
+            changed = found[row] = _Changed(held)
+        changed.erased = changed.erased or bool(erased)
         for deleted, *columns in connection.execute(CHANGED_ITEMS, (row, low, high)):
-            if deleted or held.deleted:
-                removed.add(columns[0])
+            items += 1
+            if deleted or changed.held.deleted:
+                changed.removed.add(columns[0])
             else:
-                items[columns[0]] = item_from(held.conversation.id, columns)
-    found = tuple(items[seq] for seq in sorted(items))
-    return Change(row, held.conversation, held.deleted, found, tuple(sorted(removed)), erased)
+                size += len(columns[2]) + len(columns[5])
+                changed.items[columns[0]] = columns
+    more = taken < len(rows) or len(rows) == _AT_ONCE
+    return Changes(tuple(_change(row, changed) for row, changed in found.items()), after, more)
+
+
+@dataclass(slots=True)
+class _Changed:
+    held: Held
+    items: dict[int, list[Any]] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    erased: bool = False
+
+
+def _change(row: int, changed: _Changed) -> Change:
+    about = changed.held.conversation
+    items = tuple(item_from(about.id, changed.items[seq]) for seq in sorted(changed.items))
+    removed = tuple(sorted(changed.removed))
+    return Change(row, about, changed.held.deleted, items, removed, changed.erased)

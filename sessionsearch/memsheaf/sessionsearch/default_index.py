@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from memsheaf.index import BM25Index, Document, SnapshotError, content_words
 from memsheaf.index.postings import RunsCache, lengths_since, unite
+from memsheaf.stack import ClosedError, ProviderError
 
 from .catalog import Catalog, Searched
 from .changes import Changes
@@ -35,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 _log = logging.getLogger(__name__)
 _FORMAT = 1
 _WORDS = "words"
-_FEW = 200  # unsaved changes that the next opening takes in from the log
+_FEW = 100  # unsaved changes that the next opening takes in from the log
 _OFTEN = 50_000  # unsaved changes after which it is saved, or half of what is saved
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -210,7 +211,7 @@ class DefaultIndex:
                 mark = self._log.mark(self.sequence)
                 if mark is not None and self._log.sequence() == self.sequence:
                     self._write(mark)
-        except (OSError, SnapshotError) as error:
+        except (OSError, SnapshotError, ProviderError, ClosedError) as error:
             _log.warning("%s: the index is not saved: %s", self._log.path, type(error).__name__)
 
     def _write(self, mark: str) -> None:
