@@ -37,7 +37,8 @@ from memsheaf.stack.times import now
 from .catalog import micros
 from .forking import watch_forks
 from .local_view import View, drop_snapshot, partition_of
-from .oplog import DiskLog, Log, MemoryLog, Row, Writer
+from .memory_log import MemoryLog
+from .oplog import DiskLog, Log, Row, Writer
 
 __all__ = ["LocalOptions", "LocalStore", "build"]
 

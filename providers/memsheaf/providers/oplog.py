@@ -12,13 +12,14 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from memsheaf.stack import ProviderUnavailable, StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
 
-__all__ = ["DiskLog", "Log", "MemoryLog", "Row", "Writer"]
+__all__ = ["DiskLog", "Log", "Row", "Writer"]
 
 TOMBSTONE = "null"
 _PREFIX = "log"
@@ -71,78 +72,6 @@ class Log(Protocol):
 
     def resume(self) -> None:
         """After a fork, in parent and child."""
-
-
-class MemoryLog:
-    """The log of an ephemeral store."""
-
-    def __init__(self) -> None:
-        self.identity = uuid.uuid4().hex
-        self._rows: dict[str, Row] = {}
-        self._order: dict[int, str] = {}
-        self._last = 0
-        self._lock = threading.RLock()
-
-    def last(self) -> int:
-        """The newest number."""
-        return self._last
-
-    def tail(self, after: int) -> Iterator[list[Row]]:
-        """The rows after a number."""
-        with self._lock:
-            recent = []
-            for sequence in reversed(self._order):
-                if sequence <= after:
-                    break
-                recent.append(self._rows[self._order[sequence]])
-        yield recent[::-1]
-
-    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
-        """The newest row of each id."""
-        return [self._rows.get(record_id) for record_id in record_ids]
-
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """A transaction."""
-        with self._lock:
-            pending: dict[str, str | None] = {}
-            yield _MemoryWriter(self._rows, pending)
-            for record_id, text in pending.items():
-                old = self._rows.get(record_id)
-                if old is not None:
-                    del self._order[old.sequence]
-                row = Row(self._last + 1, record_id, text)
-                self._rows[record_id], self._order[row.sequence] = row, record_id
-                self._last = row.sequence
-
-    def erase(self) -> bool:
-        """Nothing to do."""
-        return True
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def quiesce(self) -> None:
-        """Take the lock."""
-        self._lock.acquire()
-
-    def resume(self) -> None:
-        """Release the lock."""
-        self._lock.release()
-
-
-class _MemoryWriter:
-    def __init__(self, rows: dict[str, Row], pending: dict[str, str | None]) -> None:
-        self._rows, self._pending = rows, pending
-
-    def find(self, record_id: str) -> Row | None:
-        if record_id in self._pending:
-            return Row(0, record_id, self._pending[record_id])
-        return self._rows.get(record_id)
-
-    def push(self, record_id: str, text: str | None, old: Row | None) -> None:
-        self._pending.pop(record_id, None)
-        self._pending[record_id] = text
 
 
 class DiskLog:
@@ -206,14 +135,15 @@ class DiskLog:
             ]
         return [None if values is None else self._row(*values) for values in found]
 
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def writing(self) -> AbstractContextManager[Writer]:
         """A transaction."""
-        with self._write_lock, our_errors(f"writing to {self.folder}"):
-            if self._cache is None:
-                self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
-            with self._cache.transaction():
-                yield _DiskWriter(self._cache)
+        return _Writing(self, self._write_lock)
+
+    def cache(self) -> SharedCache:
+        """The cache that writes; whoever uses it holds the lock."""
+        if self._cache is None:
+            self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
+        return self._cache
 
     def erase(self) -> bool:
         """Overwrite what was deleted; False where another process is reading: later."""
@@ -313,6 +243,41 @@ class DiskLog:
     def _row(self, key: str, tag: str, mode: int, filename: str | None, value: object) -> Row:
         text = self._disk.fetch(mode, filename, value, False)
         return Row(_sequence(key), tag, None if text == TOMBSTONE else text)
+
+
+class _Writing(AbstractContextManager[Writer]):
+    """A transaction under the lock; a class, because generators would cost a tenth of a write."""
+
+    def __init__(self, log: DiskLog, lock: threading.RLock) -> None:
+        self._log, self._lock = log, lock
+
+    def __enter__(self) -> Writer:
+        self._lock.acquire()
+        try:
+            cache = self._log.cache()
+            self._transaction = cache.transaction()
+            self._transaction.__enter__()
+        except BaseException:
+            self._lock.release()
+            with our_errors(f"writing to {self._log.folder}"):
+                raise
+        return _DiskWriter(cache)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._transaction.__exit__(kind, error, trace)
+        except BaseException as another:
+            error = another
+        finally:
+            self._lock.release()
+        if error is not None:
+            with our_errors(f"writing to {self._log.folder}"):
+                raise error
 
 
 class _DiskWriter:
