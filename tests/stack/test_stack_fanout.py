@@ -24,6 +24,7 @@ from memsheaf.stack import (
     Outcome,
     Scope,
     Status,
+    StoreFailed,
     hookimpl,
 )
 from memsheaf.stack.breaker import Breaker
@@ -450,3 +451,20 @@ def test_a_forked_child_searches_with_threads_of_its_own(tmp_path: Path) -> None
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_write_for_which_there_is_no_thread_is_a_failure_and_never_made(
+    shelf: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = shelf()
+    with MemoryStack([held], scope=MIRA) as stack:
+        with monkeypatch.context() as patched:
+
+            def refuse(thread: threading.Thread) -> None:
+                raise RuntimeError("can't start new thread")
+
+            patched.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(StoreFailed, match="RuntimeError"):
+                stack.store("tea at home")
+        made = stack.store("coffee at work")
+        assert list(held.records) == [made.id]

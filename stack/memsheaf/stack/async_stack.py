@@ -203,7 +203,7 @@ class AsyncMemoryStack:
 
         try:
             call = self._workers.submit(function)
-        except RuntimeError as error:
+        except ClosedError as error:
             raise ClosedError("the stack is closed; open a new one") from error
         call.when_ended(ended)
         return await future

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .breaker import Breaker
-from .errors import MemsheafError, ProviderError
+from .errors import ClosedError, MemsheafError, ProviderError
 from .mount import Mounted, NotConcerned
 from .results import Operation, Outcome, Status
 from .workers import Call, LoopThread, Workers
@@ -141,9 +141,13 @@ class FanOut:
             else:
                 limit = request.mounted.timeout or timeout
                 due = min(start + limit, deadline)
-                call = self._start(request, due - start)
-                if call is None:
+                try:
+                    call = self._start(request, due - start)
+                except ClosedError:
                     answers[place] = _answer(request, operation, Status.SKIPPED, "it is closed")
+                    continue
+                except RuntimeError as error:  # the system gives no thread
+                    answers[place] = self._failure(operation, request, error, 0.0)
                     continue
                 pooled[place] = (call, due)
                 call.when_ended(lambda _, place=place: ended.put(place))  # type: ignore[misc]
@@ -191,12 +195,9 @@ class FanOut:
         assert request.hook is not None
         return request.mounted.inline and not request.mounted.hooks[request.hook].is_async
 
-    def _start(self, request: Request, limit: float) -> Call | None:
-        try:
-            workers = self._runner(request.mounted.name).workers
-            return workers.submit(lambda: self._make(request, limit))
-        except RuntimeError:
-            return None
+    def _start(self, request: Request, limit: float) -> Call:
+        workers = self._runner(request.mounted.name).workers
+        return workers.submit(lambda: self._make(request, limit))
 
     def _make(self, request: Request, limit: float) -> Accepted:
         """Call the hook, check its answer, and add what it said of itself."""

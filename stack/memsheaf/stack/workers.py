@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from .errors import ClosedError
+
 __all__ = ["Call", "LoopThread", "Workers"]
 
 _IDLE_SECONDS = 30.0
@@ -102,11 +104,16 @@ class Workers:
         self._closed = False
 
     def submit(self, function: Callable[[], Any]) -> Call:
-        """Queue a call; it starts when one of the threads is free."""
+        """Queue a call; it starts when one of the threads is free.
+
+        Raises:
+            ClosedError: `close` was called.
+            RuntimeError: There is no thread, and none can be started.
+        """
         call = Call(function)
         with self._ready:
             if self._closed:
-                raise RuntimeError(f"{self._name} is closed")
+                raise ClosedError(f"{self._name} is closed")
             while self._queue and self._queue[0].state == "dropped":
                 self._queue.popleft()  # while every thread hangs nobody else takes them out
             self._queue.append(call)
@@ -114,9 +121,15 @@ class Workers:
                 self._ready.notify()
             elif self._threads < self._size:
                 self._threads += 1
-                threading.Thread(
-                    target=self._work, name=f"memsheaf-{self._name}", daemon=True
-                ).start()
+                try:
+                    threading.Thread(
+                        target=self._work, name=f"memsheaf-{self._name}", daemon=True
+                    ).start()
+                except RuntimeError:
+                    self._threads -= 1
+                    if not self._threads:  # else those that run will come to it
+                        self._queue.pop()
+                        raise
         return call
 
     def close(self) -> None:
