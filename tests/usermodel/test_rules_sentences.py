@@ -199,7 +199,7 @@ STATEMENTS = [
     # instructions
     ("Keep your answers short.", "Wants the assistant to keep answers short"),
     ("Speak to me in German.", "Wants the assistant to speak in German"),
-    ("Always answer in French.", "Wants the assistant to always answer in French"),
+    ("Always answer in French.", "Wants the assistant to answer in French"),
     ("From now on, use metric units.", "Wants the assistant to use metric units"),
     ("Please never use emojis.", "Wants the assistant to never use emojis"),
     ("Answer in British English from now on.", "Wants the assistant to answer in British English"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from memsheaf.sessionsearch import Item
 from memsheaf.stack.text import same_content_key
 
-from .operations import Add, Confirm, Operation, Supersede
+from .operations import Add, Confirm, Operation, Retract, Supersede
 from .profile import LineKind, Profile
 from .rules_statements import MAX_LINE, Correction, Statement, read
 from .said import said
@@ -67,6 +67,7 @@ class _Batch:
             _Entry(line.kind, line.text, line.subject, line.confidence, line.id)
             for line in profile.current
         ]
+        self._subjects = {entry.subject for entry in self._entries}  # those of the profile
         self._last: tuple[_Entry, str, str] | None = None
 
     def take(self, statement: Statement, item_id: str) -> None:
@@ -75,8 +76,8 @@ class _Batch:
             self._confirm(known, item_id)
             self._last = (known, statement.value, item_id)
             return
-        ended = self._ended(statement.ends) or self._vaguer(statement.text)
-        if statement.only_known and ended is None and not self._knows(statement.subject):
+        ended = self._ended(statement) or self._vaguer(statement.text)
+        if statement.only_known and not ended and not self._knows(statement.subject):
             return
         new = _Entry(statement.kind, statement.text, statement.subject, statement.confidence)
         self._put(new, ended, item_id)
@@ -100,29 +101,42 @@ class _Batch:
         if text == wrong.text or len(text) > MAX_LINE:
             return
         right = _Entry(wrong.kind, text, wrong.subject, wrong.confidence)
-        self._put(right, wrong, item_id)
+        self._put(right, [wrong], item_id)
         self._last = (right, correction.new, item_id)
 
-    def _put(self, new: _Entry, ended: _Entry | None, item_id: str) -> None:
-        """A new line, in the place of one that it ends."""
-        if ended is not None:
-            new.subject = new.subject or ended.subject
-            self._entries.remove(ended)
-            if ended.line_id is None and ended.place is not None:
-                # It has no id yet; a shared subject lets the new line supersede it.
-                new.subject = new.subject or f"line:{ended.text.lower()}"
-                operation = self.operations[ended.place]
-                assert isinstance(operation, Add | Supersede)
-                self.operations[ended.place] = replace(operation, subject=new.subject)
+    def _put(self, new: _Entry, ended: Sequence[_Entry], item_id: str) -> None:
+        """A new line, in the place of those that it ends."""
+        for entry in ended:
+            self._entries.remove(entry)
+            if entry.line_id is None:
+                self._join(entry, new)
+        known = [entry for entry in ended if entry.line_id is not None]
+        if known:
+            new.subject = new.subject or known[0].subject
         if new.subject is not None:
             self._entries = [entry for entry in self._entries if entry.subject != new.subject]
         fields = (new.kind, new.text, new.confidence, (item_id,), new.subject)
         new.place = len(self.operations)
-        if ended is not None and ended.line_id is not None:
-            self.operations.append(Supersede(ended.line_id, *fields))
+        if known:
+            self.operations.append(Supersede(known[0].line_id or "", *fields))
         else:
             self.operations.append(Add(*fields))
+        for entry in known[1:]:
+            self.operations.append(Retract(entry.line_id or "", (item_id,), f"since: {new.text}"))
         self._entries.append(new)
+
+    def _join(self, ended: _Entry, new: _Entry) -> None:
+        """A line of this batch has no id yet; a shared subject lets the new line supersede it."""
+        if ended.subject is not None and ended.subject in self._subjects:
+            new.subject = ended.subject
+            return
+        new.subject = new.subject or ended.subject or f"line:{ended.text.lower()}"
+        for place, operation in enumerate(self.operations):
+            if isinstance(operation, Add | Supersede) and (
+                place == ended.place
+                or (ended.subject is not None and operation.subject == ended.subject)
+            ):
+                self.operations[place] = replace(operation, subject=new.subject)
 
     def _confirm(self, known: _Entry, item_id: str) -> None:
         if known.place is None and known.line_id is not None:
@@ -150,25 +164,33 @@ class _Batch:
                 return entry
         return None
 
-    def _ended(self, texts: Sequence[str]) -> _Entry | None:
-        """The current line that says one of the texts, with or without something after it."""
-        for key in map(same_content_key, texts):
-            for entry in self._entries:
-                more = entry.key.startswith(f"{key} ") and not entry.key.startswith(f"{key} and ")
-                if entry.key == key or more:
-                    return entry
-        return None
+    def _ended(self, statement: Statement) -> list[_Entry]:
+        """The current lines that say what it ends, with or without something after it."""
+        keys = [same_content_key(text) for text in statement.ends]
+        none = _NONE.fullmatch(statement.text)
+        return [
+            entry
+            for entry in self._entries
+            if (none and _tells_of(entry.key, none[1]))
+            or any(
+                entry.key == key
+                or (entry.key.startswith(f"{key} ") and not entry.key.startswith(f"{key} and "))
+                for key in keys
+            )
+        ]
 
-    def _vaguer(self, text: str) -> _Entry | None:
+    def _vaguer(self, text: str) -> list[_Entry]:
         """The line that says less of the same: "has a dog" where the dog has a name now."""
         key = same_content_key(text)
         if not key.startswith("has a"):
-            return None
-        vague = (entry for entry in self._entries if key.startswith(f"{entry.key} named "))
-        return next(vague, None)
+            return []
+        return [entry for entry in self._entries if key.startswith(f"{entry.key} named ")][:1]
 
     def _knows(self, subject: str | None) -> bool:
         return subject is not None and any(entry.subject == subject for entry in self._entries)
+
+
+_NONE = re.compile(r"Has no (.+)")
 
 
 def _tells_of(text: str, what: str) -> bool:

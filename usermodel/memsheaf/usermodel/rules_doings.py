@@ -197,6 +197,16 @@ DOINGS = (
     # Instructions to the assistant
     Rule(
         INSTRUCTION,
+        r"(?:please )?(?:(?:from now on|in (?:the )?future|going forward|moving forward|"
+        r"henceforth),? )?(?:please )?(?:always |only )*(?P<how>speak|talk|reply|answer|"
+        r"respond|write) (?:to me )?(?:only |always )*in (?P<plain>{language})(?:,? (?:from now "
+        r"on|please|only|always))*$",
+        "Wants the assistant to {how} in {plain}",
+        "answer language",
+        0.85,
+    ),
+    Rule(
+        INSTRUCTION,
         r"(?:please )?(?:from now on|in (?:the )?future|going forward|moving forward|"
         r"henceforth),? (?:please )?(?:you (?:should|must|can) )?(?P<how>always |never |do not |"
         r")(?P<act>{assist}\b.*)",
@@ -234,14 +244,6 @@ DOINGS = (
     ),
     Rule(
         INSTRUCTION,
-        r"(?:please )?(?:only )?(?P<how>speak|talk|reply|answer|respond|write) (?:to me "
-        r")?(?:only )?in (?P<plain>{language})$",
-        "Wants the assistant to {how} in {plain}",
-        "answer language",
-        0.8,
-    ),
-    Rule(
-        INSTRUCTION,
         r"(?:please )?(?:do not|stop) (?:ever )?(?P<act>{assist}\b.*?) (?:ever again|ever|again|"
         r"any ?more|in (?:your|any|future) \w+)$",
         "Wants the assistant to not {act}",
@@ -266,6 +268,7 @@ DOINGS = (
         "Does not want to be called {plain}",
         None,
         0.85,
+        ends=("Is called {plain}",),
     ),
     Rule(
         INSTRUCTION,

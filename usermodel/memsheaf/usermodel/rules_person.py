@@ -331,6 +331,7 @@ PERSON = (
         "Speaks {thing}",
         None,
         0.9,
+        ends=("Wants to learn {thing}", "Is learning {thing}"),
     ),
     Rule(
         FACT,
@@ -350,6 +351,24 @@ PERSON = (
     ),
     Rule(
         FACT,
+        r"(?:my|our) (?P<plain>{pet})(?:,? (?P<name>{Name}),?)? (?:has )?(?:just |recently |sadly "
+        r")*(?:died|passed away|was put down)\b",
+        "No longer has a {plain} named {name}",
+        None,
+        0.85,
+        ends=("Has a {plain} named {name}",),
+    ),
+    Rule(
+        FACT,
+        r"I (?:have )?{adv}(?:broke up with|broken up with|split up with|separated from|divorced) "
+        r"my (?P<plain>{partner}){end}",
+        "No longer has a {plain}",
+        None,
+        0.85,
+        ends=("Has a {plain}",),
+    ),
+    Rule(
+        FACT,
         r"(?:I|we) (?:no longer have|do not have|never had|have no) (?:any )?(?:an? "
         r")?(?P<plain>{pet}|{pets}|kids|children|siblings|brothers|sisters)(?: anymore| any "
         r"more)?{end}",
@@ -357,6 +376,16 @@ PERSON = (
         None,
         0.85,
         ends=("Has {plain}", "Has a {plain}"),
+    ),
+    Rule(
+        FACT,
+        r"(?:I|we) (?:now )?{adv}have(?: got)?(?: now)? (?P<plain>(?:two|three|four|five|six|seven|"
+        r"eight|nine|ten|\d{1,2})) (?P<what>{pets}|{relatives})(?=$|\s*[,(]| (?:and|but|now|so)\b)"
+        r"(?!,? (?:named |called |and )?(?-i:[A-Z]))",
+        "Has {plain} {what}",
+        "number of {what}",
+        0.9,
+        ends=("Has no {what}", "Has {what}"),
     ),
     Rule(
         FACT,

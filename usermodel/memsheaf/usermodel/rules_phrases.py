@@ -161,4 +161,5 @@ def subject(text: str) -> str:
     about = about.strip(" .,!")
     while (shorter := _DROPPED.sub("", about)) != about:
         about = shorter
+    about = "|".join(sorted(about.split("|")))  # which of two is preferred has one answer
     return _SAME_VERB.get(topic, topic) + colon + about

@@ -71,7 +71,8 @@ MENTIONS = (
     ),
     Rule(
         FACT,
-        r"\bmy (?:job|work|career|role|position) as (?P<role>an? (?:[\w-]+ ){0,3}?{occupation})",
+        r"(?<!quit )(?<!left )(?<!lost )(?<!from )\bmy (?:job|work|career|role|position) as "
+        r"(?P<role>an? (?:[\w-]+ ){0,3}?{occupation})",
         "Works as {role}",
         None,
         0.8,

@@ -47,7 +47,7 @@ WORK = (
         "No longer works as {role}",
         None,
         0.9,
-        ends=("Works as {role}",),
+        ends=("Works as {role}", "Is {role}"),
     ),
     Rule(
         FACT,
@@ -77,6 +77,7 @@ WORK = (
         "Works {how} {place}",
         "employer",
         0.9,
+        ends=("Is unemployed",),
     ),
     Rule(
         FACT,
