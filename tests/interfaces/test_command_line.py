@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from memsheaf.interfaces.commands.inspect import advice
 from memsheaf.interfaces.terminal import safe
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -185,3 +187,18 @@ def test_a_data_folder_that_is_a_file_is_told_in_plain_words(run: Run, tmp_path:
     assert b"a file stands where the folder" in done.stderr
     assert b"Errno" not in done.stderr
     assert (tmp_path / "here" / ".memsheaf").read_text() == "mine"
+
+
+def test_the_cursor_of_the_next_page_can_be_pasted_into_a_shell(run: Run) -> None:
+    for text in ("first memory", "second memory"):
+        assert run("remember", text).returncode == 0
+    shown = run("list", "--limit", "1").stdout.decode()
+    option, cursor = shlex.split(shown.rpartition("more: ")[2])
+    assert option == "--after"
+    assert b"first memory" in run("list", "--after", cursor).stdout
+
+
+def test_doctor_tells_what_to_do_about_a_full_or_read_only_disk() -> None:
+    assert advice("the disk is full or read-only") == (
+        "free some space on its disk, or make its folder writable for you"
+    )
