@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +28,7 @@ class ChatServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str, str | None, dict[str, Any]]] = []
         self.status = 200
+        self.stall = 0.0
         self.text = json.dumps(
             {
                 "operations": [
@@ -58,6 +60,9 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.headers["Authorization"] or self.headers["x-api-key"]
         self.server.asked.append((self.path, key, body))
         text = self.server.text
+        if self.server.stall:
+            time.sleep(self.server.stall)
+            return
         message = {"role": "assistant", "content": text}
         replies: dict[str, dict[str, Any]] = {
             "/v1/chat/completions": {"choices": [{"message": message, "finish_reason": "stop"}]},
@@ -174,7 +179,7 @@ def test_the_order_is_slot_auxiliary_primary(home: Path) -> None:
     (home / "memsheaf.toml").write_text("".join(tables), encoding="utf-8")
     with opened_models(load_config(), "user_model") as chain:
         assert re.findall(r"at (\w+)", chain.name) == ["usermodel", "auxiliary", "primary"]
-    with opened_models(load_config(), "reflection") as chain:
+    with opened_models(load_config(), "another job") as chain:
         assert re.findall(r"at (\w+)", chain.name) == ["auxiliary", "primary"]
 
 
@@ -204,6 +209,15 @@ def test_a_failing_model_changes_nothing_and_shows_no_key(
     chat.status = 200
     code, out, _ = run("user", "refresh", "--deriver", "llm")
     assert (code, out["lines"]) == (0, 1)
+
+
+def test_the_configured_timeout_counts(run: Run, home: Path, chat: ChatServer) -> None:
+    chat.stall = 2.0
+    text = table("primary", "ollama", chat.url) + "timeout = 0.2\n"
+    (home / "memsheaf.toml").write_text(text, encoding="utf-8")
+    code, _, error = run("user", "learn", SAID, "--deriver", "llm")
+    assert code == 2
+    assert "ModelTimeout" in error or "0.2" in error
 
 
 def test_a_projects_model_is_never_asked_before_trust(

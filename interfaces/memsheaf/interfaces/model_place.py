@@ -51,13 +51,12 @@ def opened_models(config: Config, slot: str) -> Iterator[ModelChain]:
 def _client(settings: ModelSettings) -> OpenAICompatible | AnthropicMessages | Ollama:
     from memsheaf.models import AnthropicMessages, HttpSettings, Ollama, OpenAICompatible
 
-    named: dict[str, Any] = {}  # what is left out is the client's own default
+    # What is left out is the client's own default.
+    named: dict[str, Any] = {"settings": HttpSettings(timeout=settings.timeout)}
     if settings.base_url is not None:
         named["base_url"] = settings.base_url
     if settings.api_key is not None:
         named["api_key"] = settings.api_key.get_secret_value()
-    if settings.timeout is not None:
-        named["settings"] = HttpSettings(timeout=settings.timeout)
     clients = {"openai": OpenAICompatible, "anthropic": AnthropicMessages, "ollama": Ollama}
     client: OpenAICompatible | AnthropicMessages | Ollama
     client = clients[settings.type](model=settings.model, **named)

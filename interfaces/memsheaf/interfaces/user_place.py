@@ -88,11 +88,15 @@ def _deriver(config: Config, name: str, needed: ExitStack) -> Deriver | str:
     if name == _OFFLINE:
         return name
     factory = Registry("memsheaf.derivers").load(name)
-    if not callable(factory) or "model" not in signature(factory).parameters:
+    taken = signature(factory).parameters if callable(factory) else {}
+    if "model" not in taken:
         return name
     from memsheaf.usermodel import load_deriver
 
-    return load_deriver(name, model=needed.enter_context(opened_models(config, SLOT)))
+    options: dict[str, object] = {"model": needed.enter_context(opened_models(config, SLOT))}
+    if "timeout" in taken:
+        options["timeout"] = None  # each model has its own
+    return load_deriver(name, **options)
 
 
 def _owner(config: Config, scope: Scope) -> str:

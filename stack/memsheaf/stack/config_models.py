@@ -18,8 +18,8 @@ from .errors import ConfigError
 
 __all__ = ["MODEL_NAMES", "ModelSettings", "model_doubts", "read_models"]
 
-MODEL_NAMES = ("user_model", "reflection", "auxiliary", "primary")
-"""The jobs that have a model of their own, the model of all side jobs, and the agent's own."""
+MODEL_NAMES = ("user_model", "auxiliary", "primary")
+"""The job that has a model of its own, the model of all side jobs, and the agent's own."""
 
 
 class ModelSettings(BaseModel):
@@ -30,7 +30,7 @@ class ModelSettings(BaseModel):
         model: As the server names it.
         base_url: Where the server listens; that of the service where not given.
         api_key: Sent to that server only, and never shown.
-        timeout: Seconds for one call; the client's where not given.
+        timeout: Seconds for one call.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -39,7 +39,7 @@ class ModelSettings(BaseModel):
     model: Annotated[str, Field(min_length=1, max_length=200)]
     base_url: str | None = None
     api_key: SecretStr | None = None
-    timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
+    timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
 
     @field_validator("base_url")
     @classmethod

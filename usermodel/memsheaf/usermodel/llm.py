@@ -27,7 +27,7 @@ class LlmDeriver:
 
     Args:
         model: The model; for a chain see `memsheaf.models.resolve`.
-        timeout: Seconds for each call.
+        timeout: Seconds for each call; None: those of the model.
         max_tokens: The longest reply in tokens.
 
     Raises:
@@ -46,7 +46,11 @@ class LlmDeriver:
     name = "llm"
 
     def __init__(
-        self, model: ChatModel | None = None, *, timeout: float = 60.0, max_tokens: int = 2_000
+        self,
+        model: ChatModel | None = None,
+        *,
+        timeout: float | None = 60.0,
+        max_tokens: int = 2_000,
     ) -> None:
         if not isinstance(model, ChatModel):
             raise ConfigError("the llm deriver needs a chat model; pass model=")
