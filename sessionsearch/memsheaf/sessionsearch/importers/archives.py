@@ -12,10 +12,11 @@ from typing import BinaryIO
 
 from .source import Problem, Source
 
-__all__ = ["is_archive", "members"]
+__all__ = ["flaws", "is_archive", "members"]
 
 _SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 _SMALL = 64 << 20  # bytes; below this nothing can be a bomb
+_MEMBERS = 500  # each is opened on its own, through the list of all
 _RATIO = 200  # text of chats shrinks to a fifth or a twentieth
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 
@@ -31,6 +32,8 @@ def members(source: Source, ending: str = ".json") -> Iterator[Source | Problem]
     A member that says that it is much larger than its packed bytes is a problem, and is not
     read. Names only name: no path is made from them.
 
+    All members together may not be much larger than the archive either.
+
     Args:
         source: The archive.
         ending: Only members whose name ends so.
@@ -41,18 +44,30 @@ def members(source: Source, ending: str = ".json") -> Iterator[Source | Problem]
     except (*_DAMAGE, OSError) as error:
         yield Problem(None, f"the archive cannot be read: {type(error).__name__}")
         return
+    if len(found) > _MEMBERS:
+        yield Problem(None, f"the archive has more than {_MEMBERS} documents; unpack it")
+        return
+    unpacked, most = 0, max(_SMALL, _RATIO * source.size)
     for info in sorted(found, key=lambda info: info.filename):
-        if info.file_size > max(_SMALL, _RATIO * info.compress_size):
+        alone = max(_SMALL, _RATIO * info.compress_size)
+        if info.file_size > min(alone, most - unpacked):
             yield Problem(None, "a member of the archive would grow beyond all measure")
         elif info.flag_bits & 1:
             yield Problem(None, "a member of the archive is encrypted")
         else:
+            unpacked += info.file_size
             yield Source(
                 source.path,
                 member=info.filename,
                 opener=partial(_open, source, info.filename),
                 size=info.file_size,
             )
+
+
+def flaws(source: Source) -> tuple[str, ...]:
+    """Why members of an archive are not read, each reason once; none for other files."""
+    found = members(source) if is_archive(source) else ()
+    return tuple(dict.fromkeys(each.reason for each in found if isinstance(each, Problem)))
 
 
 def _open(source: Source, name: str) -> BinaryIO:

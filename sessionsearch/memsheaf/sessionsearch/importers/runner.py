@@ -14,6 +14,7 @@ from pathlib import Path
 from memsheaf.sessionsearch.log import ConversationLog
 from memsheaf.stack import NotFound, Scope
 
+from .archives import flaws
 from .base import Event, Importer, ImportOptions
 from .plugins import Importers, load_importers
 from .source import Position, Problem, Source
@@ -171,6 +172,8 @@ class _Run:
                 detected = self.importers.detect(source, self._likely)
                 importer, failed = detected.importer, detected.failed
                 self._likely = importer or self._likely
+            if importer is None and (reasons := flaws(source)):
+                return [_failed(source.name, *reasons)]
             if importer is None:
                 return [_unknown(source.name, failed)]
             writer = Writer(self.log, self.scope, _modified(file.path))
@@ -327,5 +330,6 @@ def _unknown(path: str, failed: tuple[str, ...]) -> FileReport:
     return FileReport(path, "unknown", problems=problems, problem_count=len(problems))
 
 
-def _failed(path: str, reason: str) -> FileReport:
-    return FileReport(path, "failed", problems=(Problem(None, reason),), problem_count=1)
+def _failed(path: str, *reasons: str) -> FileReport:
+    problems = tuple(Problem(None, reason) for reason in reasons)
+    return FileReport(path, "failed", problems=problems, problem_count=len(problems))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -117,12 +117,10 @@ class Source:
                 return []
             return [value for text in texts if (value := _object(text)) is not None]
         found = []
-        for record in self.again().records(_FIRST):
-            if isinstance(record, Problem):
-                break
-            found.append(record.value)
-            if len(found) == 3:
-                break
+        with closing(self.again().records(_FIRST)) as records:
+            for record, _ in zip(records, range(3), strict=False):
+                if isinstance(record, Record):
+                    found.append(record.value)
         return found
 
     def again(self) -> Source:
@@ -157,7 +155,7 @@ class Source:
                 offset = ended
             self.done = Position(offset, number, dict(self.state))
 
-    def records(self, limit: int) -> Iterator[Record | Problem]:
+    def records(self, limit: int) -> Generator[Record | Problem, None, None]:
         """Each line as a JSON object; a line that is none is a problem."""
         for line in self.lines(limit):
             if isinstance(line, Problem):
@@ -185,7 +183,7 @@ def _has_lines(texts: list[str]) -> bool:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        value = parse_json(text)
+        value = parse_json(text.lstrip(_PADDING))
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
