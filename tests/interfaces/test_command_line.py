@@ -202,3 +202,15 @@ def test_doctor_tells_what_to_do_about_a_full_or_read_only_disk() -> None:
     assert advice("the disk is full or read-only") == (
         "free some space on its disk, or make its folder writable for you"
     )
+
+
+def test_sessions_of_a_cloned_repository_may_not_lead_out(run: Run, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    (here / ".memsheaf" / "sessions").mkdir(parents=True)
+    victim = tmp_path / "victim.db"
+    (here / ".memsheaf" / "sessions" / "sessions.db").symlink_to(victim)
+    (here / "t.jsonl").write_text("{}\n")
+    done = run("sessions", "import", "t.jsonl")
+    assert done.returncode == 2
+    assert b"is a link out of" in done.stderr
+    assert not victim.exists()

@@ -15,6 +15,7 @@ from memsheaf.stack.config_sources import (
     FILE_NAME,
     find_workspace,
     is_mine,
+    refuse_links,
     user_config_folder,
     user_data_folder,
 )
@@ -105,8 +106,7 @@ def _configured() -> tuple[Path, Scope | None]:
 def prepare(folder: Path) -> None:
     """Make a folder in the data folder, both private; refuse one that leads elsewhere."""
     data = folder.parent
-    if folder.is_symlink() and not folder.resolve().is_relative_to(data.resolve()):
-        raise ProviderUnavailable(f"{folder} is a link out of {data}; remove the link")
+    refuse_links(folder)
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .config import Config
 from .config_providers import ProviderSettings
-from .config_sources import DATA_FOLDER
+from .config_sources import DATA_FOLDER, refuse_links
 from .config_values import scrubbed
 from .errors import MemsheafError, ProviderUnavailable
 from .mount import Down, Mount
@@ -35,7 +35,7 @@ def state_folder(config: Config) -> Path:
         ProviderUnavailable: It leads out of the data folder.
     """
     folder = config.data / "stack"
-    _refuse_links(folder, config.data.resolve())
+    refuse_links(folder)
     return folder
 
 
@@ -70,7 +70,7 @@ def _build(config: Config, settings: ProviderSettings) -> object:
 def _prepare(config: Config, folder: Path) -> None:
     """Make the data folder private, and refuse one that leads elsewhere."""
     data = folder.parent
-    _refuse_links(folder, data.resolve())
+    refuse_links(folder)
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         if data.stat().st_mode & 0o077 and os.access(data, os.W_OK):
@@ -82,16 +82,6 @@ def _prepare(config: Config, folder: Path) -> None:
         raise ProviderUnavailable(f"a file stands where the folder {data} should be") from error
     except OSError as error:
         raise ProviderUnavailable(f"{data} cannot be used: {error.strerror}") from error
-
-
-def _refuse_links(folder: Path, data: Path) -> None:
-    """A cloned repository may bring links, through which its files would be somebody else's."""
-    places = [folder]
-    for above, folders, files in os.walk(folder):
-        places += [Path(above, name) for name in (*folders, *files)]
-    for place in places:
-        if os.path.islink(place) and not place.resolve().is_relative_to(data):
-            raise ProviderUnavailable(f"{place} is a link out of {data}; remove the link")
 
 
 def _reason(error: BaseException) -> str:

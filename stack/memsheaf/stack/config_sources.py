@@ -14,7 +14,7 @@ from typing import Any
 
 import platformdirs
 
-from .errors import ConfigError
+from .errors import ConfigError, ProviderUnavailable
 
 __all__ = [
     "DATA_FOLDER",
@@ -23,6 +23,7 @@ __all__ = [
     "find_workspace",
     "is_mine",
     "read_document",
+    "refuse_links",
     "user_config_folder",
     "user_data_folder",
 ]
@@ -114,6 +115,23 @@ def is_mine(path: Path) -> bool:
     if not hasattr(os, "geteuid"):
         return True
     return path.stat().st_uid in (os.geteuid(), 0)
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder of a data folder that leads out, itself or anything in it.
+
+    A cloned repository may bring links, through which its files would be somebody else's.
+
+    Raises:
+        ProviderUnavailable: Names the link.
+    """
+    data = folder.parent
+    places = [folder]
+    for above, folders, files in os.walk(folder):
+        places += [Path(above, name) for name in (*folders, *files)]
+    for place in places:
+        if os.path.islink(place) and not place.resolve().is_relative_to(data.resolve()):
+            raise ProviderUnavailable(f"{place} is a link out of {data}; remove the link")
 
 
 def _from_pyproject(folder: Path) -> Document | None:
