@@ -26,6 +26,9 @@ STATEMENTS = [
         "Is taking a poetry class to help them put their feelings into words",
     ),
     ("I often travel.", "Often travels"),
+    ("Just FYI I can't eat dairy or eggs", "Cannot eat dairy or eggs"),
+    ("I'm colorblind, so avoid red charts", "Is colorblind"),
+    ("I'm a backend dev at a bank in Berlin", "Is a backend dev at a bank in Berlin"),
     ("I'm really into dark, edgy vibes, so show me those.", "Is into dark, edgy vibes"),
     ("I'm into hiking, thanks.", "Is into hiking"),
     (
