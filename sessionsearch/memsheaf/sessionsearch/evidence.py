@@ -32,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 Keep = Callable[[Ints], Mask]
 """Which rows may be returned."""
 
-_FEW = 2048
+_FEW = 512
 """Postings of a word that are added up without asking which conversations are still able."""
 _ROUNDING = 1e-9
 _TELLING = 0.05
