@@ -348,6 +348,31 @@ def test_a_second_look_keeps_what_is_supported() -> None:
     assert kept == (OPERATIONS[0], OPERATIONS[2])
 
 
+@pytest.mark.parametrize(
+    ("line_id", "kind"), [("L1", Supersede), ("L2", Add), ("L3", Add), ("L4", None), ("L5", None)]
+)
+def test_no_line_makes_way_for_what_does_not_bear_on_it(line_id: str, kind: type | None) -> None:
+    reply = json.dumps(
+        [
+            {
+                "op": "supersede",
+                "line": line_id,
+                "kind": "fact",
+                "text": "Moved to Lisbon",
+                "confidence": 0.9,
+                "items": ["i1"],
+                "quote": "moved to Lisbon",
+            }
+        ]
+    )
+    made = LlmDeriver(ScriptedModel([reply])).derive(PROFILE, ITEMS[:1])
+    assert [type(operation) for operation in made] == ([] if kind is None else [kind])
+    after, _ = apply(PROFILE, made, ITEMS[:1], NOW + timedelta(days=1))
+    kept = {each.text for each in after.current}
+    assert {"Has a car", "Likes tea", "Is called Mira"} <= kept
+    assert ("Lives in Berlin" in kept) is (line_id != "L1")
+
+
 def test_a_contradicted_line_is_superseded() -> None:
     (kept,) = question(verdicts({"proposal": 1, "supported": True, "contradicts": "L1"}))
     assert kept == Supersede("L1", LineKind.FACT, "Lives in Lisbon", 0.8, ("c:0",), "home")

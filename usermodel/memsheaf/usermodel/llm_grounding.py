@@ -9,7 +9,7 @@ from memsheaf.stack import same_content_key
 
 from .similar import statement_key
 
-__all__ = ["is_quoted", "shares_words", "supports"]
+__all__ = ["is_about", "is_quoted", "shares_words", "supports"]
 
 MIN_QUOTE = 3
 """Characters of a quote; less is found anywhere."""
@@ -31,6 +31,19 @@ _NEGATIVE_WORDS = re.compile(
     r"allergic|left|lost|sold|ended|over|instead|switched|awful|terrible|worst)\b",
     re.IGNORECASE,
 )
+# What is said of these with other words replaces what was said before.
+_TOPICS = [
+    re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    for words in (
+        r"live[sd]?|living|mov(?:ed?|es|ing)|settled?|based|relocat\w+|resid\w+",
+        r"work\w*|job|employ\w*|unemployed|career|hired|retired?|quit|joined|compan(?:y|ies)",
+        r"calls?|called|names?|named|goes by|go by",
+        r"married|single|divorced|engaged|widow\w*|wife|husband|partner|(?:girl|boy)friend",
+        r"years? old|aged?|turned|birthday",
+        r"vegan|vegetarian|meat|eats?|diet\w*",
+        r"stud(?:y|ies|ying|ied|ent)|graduat\w+|degree|university",
+    )
+]
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NAME = re.compile(r"(?<![\w'])[^\W\d_][\w'-]*")
 # Scripts that are written without spaces between words.
@@ -50,6 +63,19 @@ def shares_words(text: str, cited: str) -> bool:
     (True, False)
     """
     return bool(_units(text) & _units(cited))
+
+
+def is_about(text: str, cited: str) -> bool:
+    """Whether words can bear on a line: they share a telling word, or one of a few topics.
+
+    >>> is_about("Lives in Berlin", "I moved to Lisbon")
+    True
+    >>> is_about("Is allergic to nuts", "I moved to Lisbon")
+    False
+    """
+    return shares_words(text, cited) or any(
+        topic.search(text) and topic.search(cited) for topic in _TOPICS
+    )
 
 
 def supports(cited: str, text: str) -> bool:

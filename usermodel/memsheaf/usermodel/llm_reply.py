@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memsheaf.models import BadReply, JsonNotFound, extract_json
 
-from .llm_grounding import is_quoted, shares_words, supports
+from .llm_grounding import is_about, is_quoted, shares_words, supports
 from .operations import Add, Confirm, Operation, Retract, Supersede
 from .profile import LineKind, LineOrigin, Profile
 
@@ -168,6 +168,8 @@ def _grounded(proposal: _Proposed, profile: Profile, words: Words) -> Operation 
         stated = _stated(proposal, f"{said}\n{line.text}")
         if stated is None or line.origin is LineOrigin.USER or not shares_words(stated[1], said):
             return None
+        if not is_about(line.text, f"{said}\n{stated[1]}"):
+            return Add(*stated, sources)  # one that bears on nothing of it takes no line's place
         return Supersede(line.id, *stated, sources, line.subject)
     if not shares_words(line.text, said):
         return None
