@@ -171,7 +171,7 @@ class Source:
         """Add the columns to the sums of documents, see `add_columns`."""
         columns = self.factored(factors)
         for column, factor in columns:
-            sums += column.levels.take(docs) * np.uint16(factor)
+            sums += column.levels.take(docs).astype(np.uint16) * np.uint16(factor)
         return sum([factor + LEVELS for _, factor in columns])
 
     def allowed(self, docs: Ints, test: Callable[[str], bool] | None) -> Mask | None:
