@@ -89,13 +89,12 @@ def serve(name: str, folder: str, connection: Connection) -> None:
     engine = ENGINES[name](Path(folder))
     connection.send(prepare(engine, *connection.recv()))
     while (queries := connection.recv()) is not None:
-        found: list[int] = []
-
-        def ask(query: str, found: list[int] = found) -> None:
-            found.append(len(engine.search(query, LIMIT)))
-
-        seconds = timed([lambda query=query: ask(query) for query in queries])  # type: ignore[misc]
-        connection.send((seconds, found))
+        rows: list[tuple[float, float, int]] = []
+        for query in queries:
+            start, used = time.perf_counter(), time.process_time()
+            count = len(engine.search(query, LIMIT))
+            rows.append((time.perf_counter() - start, time.process_time() - used, count))
+        connection.send(rows)
 
 
 def reopen(name: str, folder: str, connection: Connection) -> None:
