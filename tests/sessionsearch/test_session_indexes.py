@@ -63,7 +63,7 @@ def test_both_find_the_same_up_to_ranking(tmp_path: Path) -> None:
                     for scope in (MIRA, Scope.EVERYONE):
                         a = one.search(query, 1000, scope=scope, **each)
                         b = two.search(query, 1000, scope=scope, **each)
-                        assert texts(a) == texts(b), (query[:40], each)
+                        assert texts_of(a) == texts_of(b), (query[:40], each)
                         if len(query) < 1000:
                             assert a.explain.removed == b.explain.removed, (query, each)
                             assert a.explain.matched == b.explain.matched
@@ -72,9 +72,49 @@ def test_both_find_the_same_up_to_ranking(tmp_path: Path) -> None:
                             assert hit.relevance == pytest.approx(held.get(hit.id, hit.relevance))
 
 
-def texts(result: Any) -> set[str]:
+def texts_of(result: Any) -> set[str]:
     """All ids, whichever of the same text took the place."""
     return {id for hit in result for id in (hit.id, *hit.copies)}
+
+
+@pytest.mark.parametrize("index", ["default", "sqlite"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_any_changes_exactly_what_can_be_read_is_found(
+    tmp_path: Path, seed: int, index: str
+) -> None:
+    draw = random.Random(seed)
+    words = [f"w{n}" for n in range(30)]
+    log = ConversationLog(tmp_path / "log.db")
+    sessions = SessionSearch(log, index=index)
+    said: list[tuple[str, int]] = []
+    for _ in range(200):
+        chance = draw.random()
+        name, seq = draw.choice(said) if said else ("c0", 0)
+        if chance < 0.55:
+            texts = (" ".join(draw.choices(words, k=draw.randrange(6))) for _ in range(3))
+            items = [NewItem("message", text) for text in texts]
+            added = log.append(f"c{draw.randrange(6)}", items, MIRA)
+            said += [(item.conversation, item.seq) for item in added]
+        elif chance < 0.65:
+            log.delete(name, MIRA, seq)
+        elif chance < 0.73:
+            log.restore(name, MIRA, seq)
+        elif chance < 0.76:
+            log.erase(name, MIRA, seq)
+        elif chance < 0.79:
+            sessions.save()
+        elif chance < 0.81:
+            sessions.close()
+            sessions = SessionSearch(log, index=index)
+        else:
+            query = " ".join(draw.choices(words, k=2))
+            shown = [i for c in log.conversations(MIRA) for i in log.items(c.id, MIRA)]
+            right = {i.id for i in shown if {*query.split()} & {*i.text.split()}}
+            found = sessions.search(query, 1000, scope=MIRA)
+            assert texts_of(found) == right
+            assert found.explain.matched == len(right)
+    sessions.close()
+    log.close()
 
 
 @pytest.mark.parametrize(

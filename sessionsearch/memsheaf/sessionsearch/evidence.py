@@ -39,8 +39,6 @@ _TELLING = 0.05
 """idf below which a word tells nothing of a session: nearly all of them hold it."""
 _AFTER = 0.8
 """What the turn after lends, as a share of what the turn before lends."""
-_BETWEEN = 1.1
-"""How much more than all items that hold rare words one between them may gain from them."""
 
 
 @dataclass(frozen=True, slots=True)
