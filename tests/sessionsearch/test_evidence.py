@@ -69,7 +69,7 @@ def saturated(tf: int, k1: float, b: float, share: float) -> float:
     return tf * (k1 + 1) / (tf + k1 * (1 - b + b * share)) if tf else 0.0
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=[1, 2])
 def talks(request: Any, tmp_path: Path) -> Iterator[tuple[SessionSearch, dict[str, list[Item]]]]:
     """Conversations that grow by turns, with removed items, beside those of somebody else."""
     draw = random.Random(request.param)
@@ -97,7 +97,7 @@ def talks(request: Any, tmp_path: Path) -> Iterator[tuple[SessionSearch, dict[st
 
 def questions(seed: int) -> Iterator[str]:
     draw = random.Random(seed)
-    for _ in range(25):
+    for _ in range(15):
         yield " ".join(draw.choices(WORDS, k=draw.randrange(1, 7)))
 
 

@@ -59,8 +59,8 @@ def test_both_find_the_same_up_to_ranking(tmp_path: Path) -> None:
                 {"sort": "oldest"},
             ]
             for query in (*words, "cello viola", "running the C++ test", *HOSTILE_QUERIES):
-                for each in filters:
-                    for scope in (MIRA, Scope.EVERYONE):
+                for each in filters if query not in HOSTILE_QUERIES else filters[:1]:
+                    for scope in (MIRA, Scope.EVERYONE)[: 1 if each else 2]:
                         a = one.search(query, 1000, scope=scope, **each)
                         b = two.search(query, 1000, scope=scope, **each)
                         assert texts_of(a) == texts_of(b), (query[:40], each)
