@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memsheaf.providers.forking import watch_forks
 from memsheaf.stack import ClosedError, ProviderUnavailable, StoreCorrupt
 from memsheaf.stack.disk import our_errors
+from memsheaf.stack.forking import watch_forks
 
 __all__ = ["LedgerFile"]
 

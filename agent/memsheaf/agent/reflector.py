@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from memsheaf.models import CancelToken, ChatModel
-from memsheaf.providers.forking import watch_forks
 from memsheaf.stack import MemoryStack, Scope
 from memsheaf.stack.fanout import reason_of
+from memsheaf.stack.forking import watch_forks
 
 from .reflection import ReflectionReport, ReflectionSettings, reflect, undo
 from .reflection_operations import Applied

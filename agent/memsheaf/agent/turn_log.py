@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memsheaf.providers.forking import watch_forks
 from memsheaf.sessionsearch import ConversationLog, Item, NewItem
 from memsheaf.stack import MemsheafError, NotFound, Outcome, Scope
+from memsheaf.stack.forking import watch_forks
 
 from .context import failed
 from .continuing import enough, is_clear, new_items

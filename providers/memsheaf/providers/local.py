@@ -31,11 +31,11 @@ from memsheaf.stack import (
     hookimpl,
     read_cursor,
 )
+from memsheaf.stack.forking import watch_forks
 from memsheaf.stack.ranking import Match, RankingProfile, ranking_profile
 from memsheaf.stack.times import now
 
 from .catalog import micros
-from .forking import watch_forks
 from .local_view import View, drop_snapshot, partition_of
 from .memory_log import MemoryLog
 from .oplog import DiskLog, Log, Row, Writer

@@ -17,8 +17,8 @@ from memsheaf.stack import (
     StorageFull,
     StoreCorrupt,
 )
+from memsheaf.stack.forking import watch_forks
 
-from .forking import watch_forks
 from .sqlite_schema import VERSION, migrate, version_of
 
 __all__ = ["Database"]

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from memsheaf.stack import (
     StorageFull,
     StoreCorrupt,
 )
+from memsheaf.stack.forking import watch_forks
 
 from .log_schema import VERSION, format_of, migrate
 
@@ -46,7 +46,7 @@ class LogFile:
         with self._told():
             self._make()
             self._idle.append(self._open())
-        _open_files.add(self)
+        watch_forks(self)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -218,26 +218,3 @@ def _ours(error: sqlite3.Error, path: Path) -> ProviderError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ProviderTimeout(f"{path} is being written by another process; try again")
     return ProviderUnavailable(f"{path} cannot be used (SQLite code {code}); check disk and rights")
-
-
-_open_files: weakref.WeakSet[LogFile] = weakref.WeakSet()
-_stopped: list[LogFile] = []
-
-
-def _before() -> None:
-    _stopped[:] = sorted(_open_files, key=id)
-    for file in _stopped:
-        file.before_fork()
-
-
-def _after(child: bool) -> None:
-    for file in reversed(_stopped):
-        file.after_fork(child=child)
-    _stopped.clear()
-
-
-os.register_at_fork(
-    before=_before,
-    after_in_parent=lambda: _after(False),
-    after_in_child=lambda: _after(True),
-)

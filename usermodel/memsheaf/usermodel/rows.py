@@ -9,7 +9,6 @@ import sqlite3
 import threading
 import time
 import uuid
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -19,6 +18,7 @@ from urllib.parse import quote
 
 from memsheaf.stack import ClosedError, ProviderUnavailable, StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
+from memsheaf.stack.forking import watch_forks
 
 __all__ = ["Reader", "Row", "RowStore", "Writer"]
 
@@ -115,11 +115,22 @@ class RowStore:
             except BaseException:
                 self.close()
                 raise
-        _open.add(self)
+        watch_forks(self)
 
     def digest(self, text: str) -> str:
         """A name for a text from which the text cannot be told without this store."""
         return blake2b(text.encode(), digest_size=16, key=self._secret).hexdigest()
+
+    def before_fork(self) -> None:
+        """Let go of the files: SQLite may not be open across a fork."""
+        self._write_lock.acquire()
+        self._read_lock.acquire()
+        self._let_go()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; the files are opened when they are needed."""
+        self._read_lock.release()
+        self._write_lock.release()
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
@@ -237,26 +248,3 @@ class RowStore:
 
 def _present(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-# SQLite may not be open across a fork, and no other thread may hold a lock in the child.
-_open: weakref.WeakSet[RowStore] = weakref.WeakSet()
-_stopped: list[RowStore] = []
-
-
-def _before_fork() -> None:
-    _stopped[:] = sorted(_open, key=id)
-    for store in _stopped:
-        store._write_lock.acquire()
-        store._read_lock.acquire()
-        store._let_go()
-
-
-def _after_fork() -> None:
-    for store in reversed(_stopped):
-        store._read_lock.release()
-        store._write_lock.release()
-    _stopped.clear()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
