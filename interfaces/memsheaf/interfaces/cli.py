@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from importlib import import_module
 
 import click
 
+from .lazy import LazyGroup
 from .terminal import complain
 
 __all__ = ["main"]
@@ -36,22 +36,6 @@ COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"memsheaf.interfaces.commands.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.COMMANDS[cmd_name]
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         from importlib.metadata import PackageNotFoundError, version  # slower than a search
@@ -63,7 +47,9 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.option(
     "--version",
     is_flag=True,

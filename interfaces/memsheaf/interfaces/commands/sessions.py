@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
+
+from memsheaf.interfaces.lazy import LazyGroup
 
 __all__ = ["COMMANDS"]
 
@@ -22,23 +22,7 @@ _SUBCOMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _SUBCOMMANDS:
-            return None
-        module = import_module(f"memsheaf.interfaces.commands.{_SUBCOMMANDS[cmd_name][0]}")
-        command: click.Command = module.COMMANDS[cmd_name]
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _SUBCOMMANDS.items()])
-
-
-@click.group(cls=_LazyGroup)
+@click.group(cls=LazyGroup, modules=_SUBCOMMANDS)
 def sessions() -> None:
     """Past conversations: import the transcripts that you have, and find what was said.
 
