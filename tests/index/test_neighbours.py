@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsheaf.index import BM25Index, queries
+from memsheaf.index import BM25Index, Document, bm25, queries
 from memsheaf.index.neighbours import Neighbours
 from memsheaf.index.vocabulary import Vocabulary
 
@@ -129,3 +129,34 @@ def test_what_others_wrote_before_does_not_choose_among_equals(
     for index in (alone, shared):
         found = index.search("elephant", where=("u",), fuzzy=True)
         assert [hit.id for hit in found] == ["elephanta", "elephantb"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_partition_is_searched_as_if_it_were_alone(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bm25, "DOCUMENTS", 40)
+    rng = random.Random(seed)
+    users = ["u1", "u2", "u3", "u4"]
+    shared, alone = BM25Index("plain"), {user: BM25Index("plain") for user in users}
+    for start in range(0, 600, 50):
+        some = [
+            Document(
+                f"d{n}",
+                " ".join("elephant"[: rng.randint(3, 8)] + rng.choice("abcd") for _ in range(3)),
+                (rng.choice(users), rng.choice(["a", None])),
+            )
+            for n in range(start, start + rng.choice([5, 50]))
+        ]
+        shared.add_many(some)
+        for document in some:
+            alone[str(document.partition[0])].add_many([document])
+    for user in users:
+        for query in ["elephant", "elephanz elep", "elephxnta eleb", "elephantc nothing"]:
+            found = shared.search(query, 20, where=(user,), fuzzy=True)
+            expected = alone[user].search(query, 20, fuzzy=True)
+            assert [h.id for h in found] == [h.id for h in expected]
+            assert np.allclose([h.score for h in found], [h.score for h in expected], rtol=1e-12)
+    masked = shared.search("elephanz", 20, where=(None, "a"), fuzzy=True)
+    assert masked
+    assert all(hit.relevance < 1 for hit in masked)

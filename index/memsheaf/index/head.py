@@ -175,7 +175,10 @@ class Head:
         """Return which terms a document of the selected partitions has."""
         size, count = self.size, self.count  # postings first: their documents are there
         inside = self.mask(where, count)[self.docs[:size]]
-        return np.isin(terms, self.terms[:size][inside])
+        own = self.terms[:size][inside]
+        held = np.zeros(1 + max(own.max(initial=0), terms.max(initial=0)), bool)
+        held[own] = True
+        return held[terms]
 
     def seal(self) -> Segment:
         """Return the documents as a segment."""

@@ -19,8 +19,6 @@ COLUMNS = 1 << 27
 """Bytes of the columns that a segment keeps."""
 SPANS = 1 << 16
 """Terms whose lists a segment remembers."""
-OFTEN = 4_096
-"""Postings of a list above which it is not looked through for a partition."""
 Array = npt.NDArray[Any]
 Rounding = tuple[float, bool, float]
 """The longest length, whether lengths or frequencies are fractions, the least frequency up to 1."""
@@ -117,21 +115,25 @@ class Segment:
         return found
 
     def present(self, terms: npt.NDArray[np.int32], where: Partition) -> npt.NDArray[np.bool_]:
-        """Return which terms a document of the selected partitions has; often is taken for yes."""
-        own, start = self.arrays["terms"], self.arrays["start"]
+        """Return which terms the selected partitions may have; for sure, where these are a range.
+
+        All lists are searched for the first document of the range at once.
+        """
+        own, start, docs = (self.arrays[name] for name in ("terms", "start", "docs"))
         at = np.minimum(own.searchsorted(terms), len(own) - 1)
-        sizes = np.where(own[at] == terms, start[at + 1] - start[at], 0)
-        often = sizes > OFTEN
-        sizes[often] = 0
-        docs = self.arrays["docs"][spread(start[at], sizes)]
+        low = start[at]
+        end = np.where(own[at] == terms, start[at + 1], low)
         chosen = self.select(where)
-        if isinstance(chosen, slice):
-            inside = (docs >= chosen.start) & (docs < chosen.stop)
-        else:
-            inside = chosen[docs]
-        owner = np.repeat(np.arange(len(terms)), sizes)[inside]
-        found: npt.NDArray[np.bool_] = np.bincount(owner, minlength=len(terms)) > 0
-        return found | often
+        if not isinstance(chosen, slice):
+            held: npt.NDArray[np.bool_] = low < end
+            return held
+        high = end
+        for _ in range(int((end - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            before = (docs.take(middle, mode="clip") < chosen.start) & (middle < high)
+            low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
+        inside: npt.NDArray[np.bool_] = docs.take(low, mode="clip") < chosen.stop
+        return inside & (low < end)
 
     def column(self, begin: int, end: int, table: Table) -> Column | None:
         """Return the weights of the postings between two places as a column, if there is room."""
