@@ -193,7 +193,7 @@ def test_before_anything_is_kept_nothing_is_made(run: Run, home: Path) -> None:
         (("search", "x"), {"results": []}),
         (("list",), {"conversations": []}),
         (("show", "x"), {"conversation": None, "items": []}),
-        (("forget", "x"), {"id": "x", "forgotten": False}),
+        (("forget", "x"), {"id": "x", "forgotten": False, "profile_lines": 0}),
     ):
         done = run(*words)
         assert done.code == 1

@@ -328,3 +328,17 @@ def test_help_names_every_command(run: Run) -> None:
     done = run("--help")
     assert done.code == 0
     assert all(name in done.out for name in _SUBCOMMANDS)
+
+
+def test_what_rests_on_a_forgotten_conversation_goes_with_it(
+    run: Run, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    run("learn", "I love tea.")
+    (line,) = run("learn", "I play the cello.", "--json").json["lines"]
+    conversation = line["sources"][0].rpartition(":")[0]
+    with pytest.raises(SystemExit) as ended:
+        main(["sessions", "forget", conversation, "--json"])
+    assert ended.value.code == 0
+    told = json.loads(capsysbinary.readouterr().out)
+    assert told == {"id": conversation, "forgotten": True, "profile_lines": 1}
+    assert texts(run("show", "--json")) == ["Loves tea"]

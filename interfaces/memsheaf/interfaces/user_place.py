@@ -49,19 +49,25 @@ class Known:
 
 @contextmanager
 def opened_user(
-    user_id: str | None, *, make: bool = False, deriver: str = "rules", depth: int = 1
+    user_id: str | None,
+    *,
+    namespace: str | None = None,
+    make: bool = False,
+    deriver: str = "rules",
+    depth: int = 1,
 ) -> Iterator[Known]:
     """Open the user model of a call; it derives only when it is asked to.
 
     Args:
         user_id: The user; the configuration's, or the login name, where not given.
+        namespace: The user's namespace; the configuration's where not given.
         make: Make the folder where there is none.
         deriver: The name of what derives; one that takes a `model` gets the configured ones.
         depth: Passes of a derivation.
     """
     config = load_config()
     refuse_if(config.disabled)
-    scope = scope_of(config.scope, user_id=user_id)
+    scope = scope_of(config.scope, user_id=user_id, namespace=namespace)
     user = scope.user_id
     if user is None:
         raise ScopeError("a profile belongs to a user; give --user")

@@ -29,13 +29,18 @@ _PAGE = 1000  # items
 @scope_options(everyone=False)
 @json_option
 def forget(id_: str, as_json: bool, **owner: Any) -> int:
-    """Erase a conversation, or one item, for good; no later import brings it back."""
+    """Erase a conversation, or one item, for good; no later import brings it back.
+
+    What was learned of the user from nothing else goes with it.
+    """
     with opened_sessions(**owner) as kept:
         gone = kept.search is not None and _erase(kept.search, id_, kept)
+        lines = _unlearn(id_, kept) if gone else 0
         if as_json:
-            say_json({"id": id_, "forgotten": gone})
+            say_json({"id": id_, "forgotten": gone, "profile_lines": lines})
         elif gone:
-            say(f"forgotten {safe(id_)}")
+            also = f", and {counted(lines, 'line')} of the profile" if lines else ""
+            say(f"forgotten {safe(id_)}{also}")
         else:
             say(f"no such conversation or item  ({safe(str(kept.scope))})")
     return OK if gone else NOTHING
@@ -112,6 +117,21 @@ def _erase(search: SessionSearch, id_: str, kept: Place) -> bool:
         gone = search.log.erase(item.conversation, kept.scope, item.seq)
     search.catch_up()
     return gone
+
+
+def _unlearn(id_: str, kept: Place) -> int:
+    """Forget the lines of the user's profile that rest on nothing else; returns how many."""
+    if kept.scope.user_id is None:
+        return 0
+    from memsheaf.interfaces.user_place import opened_user  # a profile is often not there
+
+    with opened_user(kept.scope.user_id, namespace=kept.scope.namespace or "") as known:
+        if known.model is None:
+            return 0
+        gone = known.model.forget_sources(known.owner, [id_], conversations=[id_])
+        if not gone.erased:
+            say("another process reads the profile; `memsheaf user forget` overwrites", error=True)
+        return gone.lines
 
 
 def _chosen(kept: Place, ids: tuple[str, ...]) -> list[Conversation]:
