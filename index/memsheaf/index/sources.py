@@ -70,6 +70,17 @@ class Source:
         alive = self.alive(docs)
         return docs if alive is None else docs[alive]
 
+    def holds(self, where: Partition) -> bool:
+        """Return whether it has a document of the selected partitions."""
+        if isinstance(self.part, Head):
+            return bool(self.part.mask(where, self.count).any())
+        chosen = self.part.select(where)
+        return chosen.start < chosen.stop if isinstance(chosen, slice) else bool(chosen.any())
+
+    def leave_out(self, terms: int) -> None:
+        """Search none of its documents."""
+        self.span, self.bounds = 0, [(0, 0)] * terms
+
     def gather(self, terms: Sequence[int]) -> None:
         """Look up the postings of the terms."""
         if isinstance(self.part, Segment):
@@ -94,9 +105,7 @@ class Source:
             self.bounds = [(b + lo, b + hi) for b, (lo, hi) in lists]
 
     def _restrict_to(self, keep: Mask) -> None:
-        if not keep.any():
-            self.span, self.bounds = 0, [(0, 0)] * len(self.bounds)
-        elif not keep.all():
+        if not keep.all():
             self.filter(keep)
             self._keep = keep
 

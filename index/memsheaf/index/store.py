@@ -277,13 +277,18 @@ class Store:
             self._grow()
             sources = self.sources()
             count, total, df = self.live, self.total, self.df[np.array(terms, np.int32)].tolist()
-        for source in sources:
-            source.gather(terms)
-        if any(where):
-            count, total, df = 0, 0.0, [0] * len(terms)
+        if not any(where):
             for source in sources:
-                source.restrict(where)
-                own_count, own_total, own_df = source.statistics()
-                count, total = count + own_count, total + own_total
-                df = list(map(add, df, own_df))
+                source.gather(terms)
+            return sources, count, total, df
+        count, total, df = 0, 0.0, [0] * len(terms)
+        for source in sources:
+            if not source.holds(where):
+                source.leave_out(len(terms))
+                continue
+            source.gather(terms)
+            source.restrict(where)
+            own_count, own_total, own_df = source.statistics()
+            count, total = count + own_count, total + own_total
+            df = list(map(add, df, own_df))
         return sources, count, total, df
