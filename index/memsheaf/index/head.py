@@ -174,7 +174,10 @@ class Head:
     def present(self, terms: npt.NDArray[np.int32], where: Partition) -> npt.NDArray[np.bool_]:
         """Return which terms a document of the selected partitions has."""
         size, count = self.size, self.count  # postings first: their documents are there
-        inside = self.mask(where, count)[self.docs[:size]]
+        mask = self.mask(where, count)
+        if not mask.any():
+            return np.zeros(len(terms), bool)
+        inside = mask[self.docs[:size]]
         own = self.terms[:size][inside]
         held = np.zeros(1 + max(own.max(initial=0), terms.max(initial=0)), bool)
         held[own] = True

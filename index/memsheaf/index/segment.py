@@ -119,11 +119,13 @@ class Segment:
 
         All lists are searched for the first document of the range at once.
         """
+        chosen = self.select(where)
+        if isinstance(chosen, slice) and chosen.start == chosen.stop:
+            return np.zeros(len(terms), bool)
         own, start, docs = (self.arrays[name] for name in ("terms", "start", "docs"))
         at = np.minimum(own.searchsorted(terms), len(own) - 1)
         low = start[at]
         end = np.where(own[at] == terms, start[at + 1], low)
-        chosen = self.select(where)
         if not isinstance(chosen, slice):
             held: npt.NDArray[np.bool_] = low < end
             return held
