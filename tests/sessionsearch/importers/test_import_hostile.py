@@ -286,8 +286,13 @@ from memsheaf.stack import Scope
 folder = Path(sys.argv[1])
 with ConversationLog(folder / "log.db") as log:
     summary = import_paths(folder / "a.jsonl", log, Scope(user_id="mira"))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(summary.added, summary.problem_count, peak // (1 if sys.platform == "darwin" else 1024))
+status = Path("/proc/self/status")
+if status.exists():  # ru_maxrss would count what the parent had when it forked
+    peak = int(status.read_text().split("VmHWM:")[1].split()[0]) // 1024
+else:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak //= 1_000_000 if sys.platform == "darwin" else 1024
+print(summary.added, summary.problem_count, peak)
 """
 
 
