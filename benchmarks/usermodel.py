@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import quantiles
 from tempfile import TemporaryDirectory
 
+from benchmarks.children import findable
 from memsheaf.models import ChatRequest, ScriptedModel
 from memsheaf.sessionsearch import Item, ItemOrigin
 from memsheaf.usermodel import Add, LineKind, Operation, Profile, RefreshSettings, UserModel
@@ -170,13 +171,15 @@ class Run:
         acks, theirs = _SPAWN.Pipe(duplex=False)
         first = max(0, self.acknowledged - 1)
         process = _SPAWN.Process(target=_hand_over, args=(self.folder, self.load, first, theirs))
-        process.start()
+        with findable():
+            process.start()
         theirs.close()
         return process, acks
 
     def _start_deriver(self) -> SpawnProcess:
         process = _SPAWN.Process(target=_derive, args=(self.folder, self.load), daemon=True)
-        process.start()
+        with findable():
+            process.start()
         return process
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
+from benchmarks.children import findable
 from benchmarks.corpus import Record
 from benchmarks.engines import ENGINES, Engine
 
@@ -129,7 +130,8 @@ class Worker:
         self._process = context.Process(
             target=target, args=(name, str(folder), theirs), daemon=True
         )
-        self._process.start()
+        with findable():
+            self._process.start()
         theirs.close()
 
     def ask(self, message: Any) -> Any:

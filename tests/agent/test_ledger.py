@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import sqlite3
@@ -267,23 +266,21 @@ def test_what_was_kept_survives_a_kill(tmp_path: Path) -> None:
     ledger.close()
 
 
-def _child(path: str, name: str) -> None:
-    ledger = BlockLedger(path)
-    for n in range(30):
-        ledger.keep(MIRA, "c", f"t{n}", f"{n:07x}{name}", name)
-    ledger.close()
+_KEEPS = """
+import sys
+from memsheaf.agent import BlockLedger
+from memsheaf.stack import Scope
+ledger = BlockLedger(sys.argv[1])
+for n in range(30):
+    ledger.keep(Scope(user_id="mira"), "c", f"t{n}", f"{n:07x}{sys.argv[2]}", sys.argv[2])
+ledger.close()
+"""
 
 
 def test_processes_may_open_it_at_once(tmp_path: Path) -> None:
-    path = str(tmp_path / "ledger.db")
-    context = multiprocessing.get_context("spawn")
-    children = [context.Process(target=_child, args=(path, name)) for name in "ab"]
-    for child in children:
-        child.start()
-    _child(path, "c")
-    for child in children:
-        child.join()
-        assert child.exitcode == 0
+    path = tmp_path / "ledger.db"
+    children = [subprocess.Popen([sys.executable, "-c", _KEEPS, str(path), name]) for name in "abc"]
+    assert [child.wait(60) for child in children] == [0, 0, 0]
     ledger = BlockLedger(path)
     assert len(ledger.sent(MIRA, "c")) == 30
     ledger.close()
