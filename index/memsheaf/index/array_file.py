@@ -17,10 +17,11 @@ from .errors import SnapshotError
 
 Array = npt.NDArray[Any]
 
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"MEMSHEAF"
 _ALIGNED = 64
 _HEAD = 24
+_PAGE = 512  # words of eight bytes
 _TYPES = {
     "blob": "<u1", "offset": "<i8", "hashes": "<u8", "places": "<i4",
     "terms": "<i4", "start": "<i8", "docs": "<i4", "codes": "<u2", "odd_at": "<i8", "odd": "<f8",
@@ -37,7 +38,7 @@ def write_arrays(path: Path, meta: Any, arrays: Mapping[str, Array]) -> None:
     for name, array in arrays.items():
         data = np.ascontiguousarray(array, _TYPES[name]).data.cast("B")
         padding = bytes(-len(data) % _ALIGNED)
-        layout.append((name, len(array), end, zlib.crc32(padding, zlib.crc32(data))))
+        layout.append((name, len(array), end, _checksum(data, padding)))
         bodies += [data, padding]
         end += len(data) + len(padding)
     described = {"format": FORMAT, "name": path.name, "meta": meta, "arrays": layout, "end": end}
@@ -106,12 +107,13 @@ class ArrayFile(dict[str, Array]):
 
     def __missing__(self, name: str) -> Array:
         lo, hi, checksum = self._places[name]
+        kind = np.dtype(_TYPES[name])
         data = memoryview(self._map)[lo:hi]
-        if zlib.crc32(data) != checksum:
+        size = self.lengths[name] * kind.itemsize
+        if _checksum(data[:size], data[size:]) != checksum:
             raise SnapshotError(f"{self._path} is damaged; rebuild it")
         page = lo - lo % mmap.PAGESIZE
         self._map.madvise(mmap.MADV_DONTNEED, page, hi - page)  # they need not stay in memory
-        kind = np.dtype(_TYPES[name])
         array = self[name] = np.frombuffer(data, kind, self.lengths[name])
         return array
 
@@ -123,3 +125,11 @@ class ArrayFile(dict[str, Array]):
         """
         for name in self._places:
             self[name]
+
+
+def _checksum(data: memoryview, padding: memoryview | bytes) -> int:
+    """A checksum of an array's bytes: the crc of the sums of its pages, several times faster."""
+    whole = len(data) // 8 * 8
+    words = np.frombuffer(data[:whole], np.uint64)
+    sums = np.add.reduceat(words, np.arange(0, len(words), _PAGE)) if whole else words
+    return zlib.crc32(padding, zlib.crc32(data[whole:], zlib.crc32(sums.tobytes())))

@@ -16,7 +16,6 @@ _REPLACED = {
     **dict.fromkeys("\u02bc\u2018\u2019\u201b\u2032", "'"),  # typographic apostrophes
     **dict.fromkeys("\u2010\u2212", "-"),  # hyphen (NFKC has made U+2011 one), minus
 }
-_SPECIAL = re.compile(f"[{_IGNORED}{''.join(_REPLACED)}]")
 
 # Latin letters that Unicode does not take apart into a base letter and a mark.
 _LETTERS = str.maketrans(
@@ -32,8 +31,22 @@ _UNSPACED = (
     "\u0e01-\u0eff\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f\u1780-\u17ff"  # Thai to Khmer
     "\u1950-\u19df\u1a20-\u1aaf\ua980-\ua9df"  # Tai scripts, Javanese
 )
-_is_han = re.compile(f"[{_HAN}]").match
-_has_unspaced = re.compile(f"[{_UNSPACED}]").search
+
+
+# Classes of so many ranges take milliseconds to compile, and many a process sees ASCII alone.
+@cache
+def _special() -> re.Pattern[str]:
+    return re.compile(f"[{_IGNORED}{''.join(_REPLACED)}]")
+
+
+@cache
+def _han() -> re.Pattern[str]:
+    return re.compile(f"[{_HAN}]")
+
+
+@cache
+def _any_unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
 
 
 def normalize(text: str) -> str:
@@ -46,9 +59,10 @@ def normalize(text: str) -> str:
         return text
     # NFKC would glue the sign to its word: Foo™ must not become FooTM.
     text = unicodedata.normalize("NFKC", text.replace("™", " "))
-    if not _SPECIAL.search(text):
+    special = _special()
+    if not special.search(text):
         return text
-    text = _SPECIAL.sub(lambda match: _REPLACED.get(match[0], ""), text)
+    text = special.sub(lambda match: _REPLACED.get(match[0], ""), text)
     return unicodedata.normalize("NFKC", text)
 
 
@@ -88,7 +102,9 @@ def _unspaced() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def is_unspaced(token: str) -> bool:
     """Say whether `token` is made of characters of scripts without spaces."""
-    return _has_unspaced(token) is not None and _unspaced()[1].fullmatch(token) is not None
+    if token.isascii() or not _any_unspaced().search(token):
+        return False
+    return _unspaced()[1].fullmatch(token) is not None
 
 
 def split_unspaced(text: str) -> list[str]:
@@ -100,7 +116,7 @@ def split_unspaced(text: str) -> list[str]:
     >>> split_unspaced("Python入門 กาแฟ")
     ['Python', '入', '入門', '門', 'กา', 'าแ', 'แฟ']
     """
-    if text.isascii() or not _has_unspaced(text):
+    if text.isascii() or not _any_unspaced().search(text):
         return text.split()
     character, run = _unspaced()
     tokens: list[str] = []
@@ -111,7 +127,7 @@ def split_unspaced(text: str) -> list[str]:
         characters = character.findall(piece)
         following = [*characters[1:], ""]
         for this, then in zip(characters, following, strict=True):
-            if _is_han(this) or len(characters) == 1:
+            if _han().match(this) or len(characters) == 1:
                 tokens.append(this)
             if then:
                 tokens.append(this + then)
