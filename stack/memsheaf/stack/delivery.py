@@ -55,9 +55,11 @@ class DirectDelivery:
         """See `Delivery.write`."""
 
         def ended_late(answer: Answer) -> None:
-            self._late.append(answer.outcome)
-            if answer.outcome.ok:
-                settled(answer)
+            try:
+                if answer.outcome.ok:
+                    settled(answer)
+            finally:  # told last: whoever reads it may rely on the ids that it became
+                self._late.append(answer.outcome)
 
         answers = self._fanout.run(
             operation,
