@@ -302,3 +302,19 @@ def test_a_fork_goes_on_in_both(open_ledger: Open) -> None:
     os.close(read)
     ledger.keep(MIRA, "c", "t3", "cccccccc", "three")
     assert {"t1", "t3"} <= ledger.sent(MIRA, "c").keys()
+
+
+def test_an_erasure_that_a_reader_holds_up_is_done_by_the_next_write(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = BlockLedger(path, timeout=0.1)
+    ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "unforgettable words", ["m1"])
+    reader = sqlite3.connect(path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM sent").fetchone()
+    ledger.drop(["m1"])
+    everything = [path, Path(f"{path}-wal")]
+    assert any(b"unforgettable" in file.read_bytes() for file in everything)
+    reader.close()
+    ledger.keep(MIRA, "c", "t2", "bbbbbbbb", "other words")
+    assert not any(b"unforgettable" in file.read_bytes() for file in everything)
+    ledger.close()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from memsheaf.stack import ClosedError, ProviderUnavailable, StoreCorrupt
 from memsheaf.stack.disk import our_errors
 from memsheaf.stack.forking import watch_forks
+from memsheaf.stack.sqlite_files import write_ahead
 
 __all__ = ["LedgerFile"]
 
@@ -34,7 +34,6 @@ _SCHEMA = """
     ) WITHOUT ROWID;
     CREATE TABLE issued (number INTEGER PRIMARY KEY, block_id TEXT NOT NULL UNIQUE);
 """
-_PAUSE = 0.005  # seconds between two tries where SQLite itself does not wait
 
 
 class LedgerFile:
@@ -54,7 +53,7 @@ class LedgerFile:
         self.lock = threading.RLock()
         self.opened = 0
         self._connection: sqlite3.Connection | None = None
-        self._closed = False
+        self._closed = self._owed = False
         with self.using():
             pass  # what is wrong with the file is said at once
         watch_forks(self)
@@ -84,15 +83,23 @@ class LedgerFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            if self._owed:
+                self._empty_log(connection)
 
     def overwrite(self) -> None:
-        """Empty the write-ahead log, which holds deleted text; another reader may delay it."""
-        with self.using() as connection, suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        """Empty the write-ahead log, which holds deleted text.
+
+        Where another reader holds it up, the next write, or closing, does it.
+        """
+        with self.using() as connection:
+            self._owed = True
+            self._empty_log(connection)
 
     def close(self) -> None:
         """Let go of the file; calling it again does nothing."""
         with self.lock:
+            if self._owed and self._connection is not None:
+                self._empty_log(self._connection)
             self._closed = True
             self._disconnect()
 
@@ -105,6 +112,13 @@ class LedgerFile:
     def after_fork(self, *, child: bool) -> None:
         """Go on; the file is opened when it is needed."""
         self.lock.release()
+
+    def _empty_log(self, connection: sqlite3.Connection) -> None:
+        try:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.OperationalError:  # another process is at it; it stays owed
+            return
+        self._owed = bool(busy)
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -123,24 +137,12 @@ class LedgerFile:
         try:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
-            self._write_ahead(connection)
+            write_ahead(connection, self._timeout)
             _prepare(connection)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL; SQLite does not wait by itself where another process does the same."""
-        until = time.monotonic() + self._timeout
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL").fetchone()
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(_PAUSE)
 
 
 def _make(path: Path) -> None:

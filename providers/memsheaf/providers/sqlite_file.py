@@ -11,13 +11,12 @@ from pathlib import Path
 
 from memsheaf.stack import (
     ClosedError,
-    ProviderError,
     ProviderTimeout,
     ProviderUnavailable,
     StorageFull,
-    StoreCorrupt,
 )
 from memsheaf.stack.forking import watch_forks
+from memsheaf.stack.sqlite_files import told
 
 from .sqlite_schema import VERSION, migrate, version_of
 
@@ -85,7 +84,7 @@ class Database:
         """Close the connections, each when it is no longer used; again: nothing."""
         with self._gate:
             if not self._closed and self._unclean and self._idle:
-                with self._told():
+                with told(self._path):
                     self._empty_log(self._idle[-1])
             self._closed = True
             self._close_idle()
@@ -124,7 +123,7 @@ class Database:
             self._busy += 1
             connection = self._idle.pop() if self._idle else None
         try:
-            with self._told():
+            with told(self._path):
                 if connection is None:
                     connection = self._open()
                 yield connection
@@ -144,7 +143,7 @@ class Database:
         self._unclean = bool(busy)
 
     def _open(self) -> sqlite3.Connection:
-        with self._told():
+        with told(self._path):
             if self._path is None:
                 return self._prepared(":memory:")
             path = self._path
@@ -190,26 +189,3 @@ class Database:
             connection.close()
             raise
         return connection
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise _ours(error, self._path) from error
-        except OSError as error:
-            raise ProviderUnavailable(f"{self._path} cannot be opened: {error.strerror}") from error
-
-
-def _ours(error: sqlite3.Error, path: Path | None) -> ProviderError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
-        return StoreCorrupt(f"{path} is damaged or not a database; restore a backup")
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
-        return StorageFull(f"{path} cannot be written: the disk is full or read-only")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return ProviderTimeout(f"{path} is being written by another process; try again")
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):
-        return ProviderUnavailable(f"{path} cannot be read; check folder, disk and permissions")
-    return ProviderError(f"{path}: SQLite refused ({type(error).__name__}, code {code})")

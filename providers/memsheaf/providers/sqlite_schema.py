@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 
 from memsheaf.stack import ProviderUnavailable, StoreCorrupt
+from memsheaf.stack.sqlite_files import write_ahead
 
 __all__ = ["VERSION", "migrate", "version_of"]
 
@@ -82,7 +82,7 @@ def _head(connection: sqlite3.Connection) -> tuple[int, ...]:
 
 def migrate(connection: sqlite3.Connection, timeout: float) -> None:
     """Bring a file to the present format, in one transaction; others may try the same."""
-    _write_ahead(connection, timeout)
+    write_ahead(connection, timeout)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in _MIGRATIONS[version_of(connection) :]:
@@ -94,16 +94,3 @@ def migrate(connection: sqlite3.Connection, timeout: float) -> None:
     except BaseException:
         connection.rollback()
         raise
-
-
-def _write_ahead(connection: sqlite3.Connection, timeout: float) -> None:
-    """Switch to WAL; SQLite does not wait by itself where another process does the same."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)

@@ -12,13 +12,11 @@ from pathlib import Path
 
 from memsheaf.stack import (
     ClosedError,
-    ProviderError,
     ProviderTimeout,
     ProviderUnavailable,
-    StorageFull,
-    StoreCorrupt,
 )
 from memsheaf.stack.forking import watch_forks
+from memsheaf.stack.sqlite_files import told, write_ahead
 
 from .log_schema import VERSION, format_of, migrate
 
@@ -43,7 +41,7 @@ class LogFile:
         self._busy = self.commits = 0
         self._forking = self.closed = False
         self._set_locks()
-        with self._told():
+        with told(self.path):
             self._make()
             self._idle.append(self._open())
         watch_forks(self)
@@ -141,7 +139,7 @@ class LogFile:
             self._busy += 1
             connection = self._idle.pop() if self._idle else None
         try:
-            with self._told():
+            with told(self.path):
                 if connection is None:
                     connection = self._open()
                 yield connection
@@ -179,42 +177,9 @@ class LogFile:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
             if format_of(connection) != VERSION:
-                self._write_ahead(connection)
+                write_ahead(connection, self._timeout)
                 migrate(connection)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL; SQLite does not wait by itself where another process does the same."""
-        until = time.monotonic() + self._timeout
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL").fetchall()
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(_PAUSE)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn what SQLite and the system raise into errors of ours."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise _ours(error, self.path) from error
-        except OSError as error:
-            raise ProviderUnavailable(f"{self.path} cannot be opened: {error.strerror}") from error
-
-
-def _ours(error: sqlite3.Error, path: Path) -> ProviderError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
-        return StoreCorrupt(f"{path} is damaged or not a database; restore a backup")
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
-        return StorageFull(f"{path} cannot be written: the disk is full or read-only")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return ProviderTimeout(f"{path} is being written by another process; try again")
-    return ProviderUnavailable(f"{path} cannot be used (SQLite code {code}); check disk and rights")
