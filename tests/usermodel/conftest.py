@@ -110,3 +110,11 @@ def model(open_model: Opens) -> UserModel:
 @pytest.fixture
 def echo_deriver() -> type[EchoDeriver]:
     return EchoDeriver
+
+
+@pytest.fixture
+def texts() -> Callable[..., list[str]]:
+    def current(model: UserModel, user_id: str = "mira") -> list[str]:
+        return [line.text for line in model.profile(user_id).current]
+
+    return current
