@@ -5,8 +5,9 @@ from .asking import Answer
 from .async_model import AsyncUserModel
 from .batches import Handover
 from .deriver import Deriver, QuestioningDeriver, load_deriver
+from .editing import Forgotten
 from .errors import DeriverFailed, QueueFull
-from .model import Forgotten, UserModel
+from .model import UserModel
 from .operations import Add, Confirm, Operation, Rejection, Retract, Supersede
 from .owners import owner_of
 from .profile import Line, LineKind, LineOrigin, Profile

@@ -12,7 +12,8 @@ from memsheaf.sessionsearch import Item
 
 from .asking import Answer
 from .batches import Handover
-from .model import MAX_TOKENS, Forgotten, UserModel
+from .editing import Forgotten
+from .model import MAX_TOKENS, UserModel
 from .profile import Line, LineKind, Profile
 from .profiles import Change
 from .provider import UserModelProvider

@@ -10,62 +10,32 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from memsheaf.models import ChatModel
 from memsheaf.sessionsearch import Item
-from memsheaf.stack import ClosedError, ConfigError, NotFound, Registry
+from memsheaf.stack import ClosedError, ConfigError, Registry
 
 from .asking import Answer, answer, answer_with_model
 from .batches import Handover
-from .codec import Tombstone, line_to_json
 from .context import RankedCache, RankedLines
-from .correcting import corrected, holds_statement, without_statement
 from .deriver import Deriver, load_deriver
-from .desk import load_desk
+from .editing import Editor, Forgotten
+from .exporting import export_profile
 from .profile import Line, LineKind, Profile
-from .profiles import (
-    Change,
-    delete_profile,
-    read_changes,
-    read_profile,
-    read_text,
-    read_users,
-    write_profile,
-)
+from .profiles import Change, read_changes, read_profile, read_text, read_users
 from .provider import UserModelProvider
 from .queue import RefreshQueue
 from .refresher import Refresher
 from .rows import RowStore
 from .settings import RefreshSettings
 from .status import QueueStatus, read_status
-from .unsourcing import is_gone_test, without_sources
 
-__all__ = ["Forgotten", "UserModel"]
+__all__ = ["UserModel"]
 
 MAX_TOKENS = 500
-BY_USER = "user"
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What was forgotten.
-
-    Attributes:
-        lines: Lines that were deleted, ended ones included.
-        items: Items that waited, and will not be derived.
-        erased: Whether the bytes are gone from the files as well; if not, another process was
-            reading, and the next forget, opening or closing erases them.
-    """
-
-    lines: int
-    items: int
-    erased: bool
 
 
 class UserModel:
@@ -121,7 +91,6 @@ class UserModel:
         elif not isinstance(deriver, Deriver):
             raise ConfigError("deriver must have a name and derive(profile, items)")
         self._settings = settings or RefreshSettings()
-        self._clock = clock
         self._deriver = deriver
         self._lock = threading.Lock()
         self._prepared = RankedCache()
@@ -131,6 +100,7 @@ class UserModel:
         self._store = RowStore(folder, timeout)
         self._store.erase()  # a process may have ended between a forget and this
         self._queue = RefreshQueue(self._store, self._settings, clock)
+        self._editor = Editor(self._store, self._queue, self._prepared, clock)
         self._refresher = Refresher(
             self._queue, self._load, self._settings, depth=depth, background=background
         )
@@ -216,12 +186,7 @@ class UserModel:
             NotFound: There is no such current line.
             InvalidRecord: The text or the kind is outside its rules.
         """
-        user, now = self._queue.name_of(user_id), self._now()
-        with self._store.writing() as rows:
-            before, tombstones = read_profile(rows, user, user_id)
-            after, line = corrected(before, line_id, text, kind, now)
-            write_profile(rows, user, before, after, tombstones, now, BY_USER)
-        return line
+        return self._editor.correct(user_id, line_id, text, kind)
 
     def forget(self, user_id: str, line_id: str | None = None) -> Forgotten:
         """Delete a line and its text everywhere, or all that is known of a user.
@@ -232,27 +197,9 @@ class UserModel:
         Raises:
             NotFound: There is no such line.
         """
-        user, now = self._queue.name_of(user_id), self._now()
-        with self._store.writing() as rows:
-            before, tombstones = read_profile(rows, user, user_id)
-            if line_id is None:
-                items = self._queue.forget(rows, user, lambda item: True)
-                delete_profile(rows, user)
-                gone = len(before.lines)
-            else:
-                line = before.find(line_id)
-                if line is None:
-                    raise NotFound(f"the profile has no line {line_id!r}")
-                items = self._queue.forget(rows, user, partial(holds_statement, line.text))
-                after = without_statement(before, line)
-                if load_desk(rows, user) is not None:  # a batch may say it again
-                    tomb = Tombstone(self._queue.statement(line.text), self._clock())
-                    tombstones = (*tombstones, tomb)
-                write_profile(rows, user, before, after, tombstones, now, BY_USER)
-                gone = len(before.lines) - len(after.lines)
-            self._store.owe_erasure(rows)
-        self._prepared.drop(user)
-        return Forgotten(gone, items, self._store.erase())
+        if line_id is None:
+            return self._editor.forget_user(user_id)
+        return self._editor.forget_line(user_id, line_id)
 
     def forget_sources(
         self,
@@ -271,43 +218,12 @@ class UserModel:
             items: Items, or their ids.
             conversations: Ids of conversations all of whose items are gone.
         """
-        user, now = self._queue.name_of(user_id), self._now()
-        is_gone = is_gone_test(items, conversations)
-        with self._store.writing() as rows:
-            before, tombstones = read_profile(rows, user, user_id)
-            after = without_sources(before, is_gone)
-            waiting = self._queue.forget(rows, user, lambda item: is_gone(item.id))
-            if after != before:
-                write_profile(rows, user, before, after, tombstones, now, BY_USER)
-            self._store.owe_erasure(rows)
-        self._prepared.drop(user)
-        return Forgotten(len(before.lines) - len(after.lines), waiting, self._store.erase())
+        return self._editor.forget_sources(user_id, items, conversations)
 
     def export(self, user_id: str) -> dict[str, Any]:
         """All that is kept of a user, as JSON: lines, history, and what waits."""
-        profile = self.profile(user_id)
-        changes = [
-            {
-                "version": change.version,
-                "at": change.at.isoformat(),
-                "by": change.by,
-                "action": change.action,
-                "line_id": change.line_id,
-                "sources": list(change.sources),
-            }
-            for change in self.history(user_id)
-        ]
-        waiting = [
-            {"item_id": item.item_id, "state": item.state, "since": item.since.isoformat()}
-            for item in self.status(user_id, limit=self._settings.capacity).items
-        ]
-        return {
-            "user_id": user_id,
-            "version": profile.version,
-            "lines": [line_to_json(line) for line in profile.lines],
-            "history": changes,
-            "waiting": waiting,
-        }
+        waiting = self.status(user_id, limit=self._settings.capacity).items
+        return export_profile(self.profile(user_id), self.history(user_id), waiting)
 
     def users(self) -> tuple[str, ...]:
         """Ids of the users of whom a profile is kept, in order."""
@@ -403,9 +319,6 @@ class UserModel:
             if isinstance(self._deriver, str):
                 self._deriver = load_deriver(self._deriver)
             return self._deriver
-
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock(), UTC)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -1,8 +1,8 @@
-"""Rules on who one is: names, age, home, family, pets, languages, health, diet."""
+"""Rules on who one is: names, age, home, what one is, languages."""
 
 from __future__ import annotations
 
-from .rules_rule import FACT, GOAL, PREFERENCE, Rule
+from .rules_rule import FACT, GOAL, Rule
 
 __all__ = ["PERSON"]
 
@@ -237,85 +237,6 @@ PERSON = (
         "is:{plain} intolerant",
         0.95,
     ),
-    # Health and diet
-    Rule(
-        FACT,
-        r"I am not (?:actually )?allergic to {thing}",
-        "Is not allergic to {thing}",
-        "allergy:{thing}",
-        0.9,
-    ),
-    Rule(
-        FACT,
-        r"I am {adv}(?:deathly |severely |mildly )?allergic to {thing}",
-        "Is allergic to {thing}",
-        "allergy:{thing}",
-        0.95,
-    ),
-    Rule(
-        FACT,
-        r"I (?:have|have got|suffer from) (?:an? )?(?:severe |mild |bad )?(?P<thing>[a-z]+(?: "
-        r"[a-z]+)?) (?:allergy|allergies)",
-        "Has {thing} allergies",
-        "allergy:{thing}",
-        0.9,
-    ),
-    Rule(
-        FACT,
-        r"I (?:have|have got|suffer from|was diagnosed with|live with) (?:severe |mild |chronic "
-        r")?(?P<plain>{condition}){end}",
-        "Has {plain}",
-        "condition:{plain}",
-        0.9,
-    ),
-    Rule(
-        PREFERENCE,
-        r"I {adv}(?:stopped|quit|gave up|have given up|have stopped|have quit) (?P<did>eating|"
-        r"drinking|smoking|vaping)(?P<rest>(?: .*)?)",
-        "No longer {did} {rest}",
-        "{did}:{rest}",
-        0.9,
-        ends=("{did} {rest}",),
-    ),
-    Rule(
-        PREFERENCE,
-        r"I (?:have )?{adv}(?:quit|gave up|given up|cut out) (?P<plain>coffee|alcohol|sugar|meat|"
-        r"dairy|gluten|caffeine|cigarettes|soda|nicotine|bread|facebook|instagram|twitter|tiktok|"
-        r"social media)\b",
-        "Has given up {plain}",
-        "like:{plain}",
-        0.9,
-    ),
-    Rule(
-        PREFERENCE,
-        r"I {adv}(?P<do>avoid) {thing}",
-        "{do} {thing}",
-        "like:{thing}",
-        0.8,
-    ),
-    Rule(
-        PREFERENCE,
-        r"I only (?P<do>eat|drink|wear|buy|use) {thing}",
-        "Only {do} {thing}",
-        None,
-        0.8,
-    ),
-    Rule(
-        FACT,
-        r"I {adv}(?:cannot|can not) (?P<act>eat|drink|have|swim|drive|ride|read|cook|dance|sing|"
-        r"see)(?P<rest>(?: (?!wait|believe|help|stand|that|it|this).*)?)",
-        "Cannot {act} {rest}",
-        "{act}:{rest}",
-        0.8,
-    ),
-    Rule(
-        PREFERENCE,
-        r"I {adv}(?:do not|never) {adv}(?P<act>eat|drink|smoke|vape|drive|cook|swim|gamble|"
-        r"speak)(?P<rest>(?: .*)?)(?<!yet)$",
-        "Does not {act} {rest}",
-        "{act}:{rest}",
-        0.85,
-    ),
     # Languages
     Rule(
         FACT,
@@ -339,63 +260,5 @@ PERSON = (
         "Speaks {thing}",
         None,
         0.9,
-    ),
-    # Family and pets
-    Rule(
-        FACT,
-        r"my (?P<plain>(?:{partner}|partner|{relative}|mom|mum|dad|mother|father|{pet})(?: dog| "
-        r"cat)?)(?:'s name is| is (?:called|named)) (?P<name>{Name})",
-        "Has a {plain} named {name}",
-        None,
-        0.95,
-    ),
-    Rule(
-        FACT,
-        r"(?:my|our) (?P<plain>{pet})(?:,? (?P<name>{Name}),?)? (?:has )?(?:just |recently |sadly "
-        r")*(?:died|passed away|was put down)\b",
-        "No longer has a {plain} named {name}",
-        None,
-        0.85,
-        ends=("Has a {plain} named {name}",),
-    ),
-    Rule(
-        FACT,
-        r"I (?:have )?{adv}(?:broke up with|broken up with|split up with|separated from|divorced) "
-        r"my (?P<plain>{partner}){end}",
-        "No longer has a {plain}",
-        None,
-        0.85,
-        ends=("Has a {plain}",),
-    ),
-    Rule(
-        FACT,
-        r"(?:I|we) (?:no longer have|do not have|never had|have no) (?:any )?(?:an? "
-        r")?(?P<plain>{pet}|{pets}|kids|children|siblings|brothers|sisters)(?: anymore| any "
-        r"more)?{end}",
-        "Has no {plain}",
-        None,
-        0.85,
-        ends=("Has {plain}", "Has a {plain}"),
-    ),
-    Rule(
-        FACT,
-        r"(?:I|we) (?:now )?{adv}have(?: got)?(?: now)? (?P<plain>(?:two|three|four|five|six|seven|"
-        r"eight|nine|ten|\d{1,2})) (?P<what>{pets}|{relatives})(?=$|\s*[,(]| (?:and|but|now|so)\b)"
-        r"(?!,? (?:named |called |and )?(?-i:[A-Z]))",
-        "Has {plain} {what}",
-        "number of {what}",
-        0.9,
-        ends=("Has no {what}", "Has {what}"),
-    ),
-    Rule(
-        FACT,
-        r"(?:I|we) (?:just |recently )?(?:{adv}have|have got|adopted|got)(?: also)? "
-        r"(?P<plain>{number} (?:(?!lot\b|bunch\b)[\w'-]+ ){0,3}?(?P<what>{pet}|{pets}|{relative}|"
-        r"{relatives}))(?:,? (?:named|called)? ?(?P<name>{Name}(?:(?:, | and |, and "
-        r"){Name})*))?(?! (?:at|in|over|on) (?:my|school|work|class|town)\b)",
-        "Has {plain} named {name}",
-        None,
-        0.9,
-        ends=("Has no {what}", "Has {what}"),
     ),
 )

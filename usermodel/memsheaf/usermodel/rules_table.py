@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from .rules_doings import DOINGS
+from .rules_family import FAMILY
+from .rules_health import HEALTH
 from .rules_likes import LIKES
 from .rules_person import PERSON
 from .rules_rule import FACT, Rule
@@ -12,7 +14,7 @@ from .rules_work import WORK
 
 __all__ = ["MENTIONS", "OPENINGS", "RULES"]
 
-RULES = (*PERSON, *WORK, *LIKES, *DOINGS)
+RULES = (*PERSON, *HEALTH, *FAMILY, *WORK, *LIKES, *DOINGS)
 """Tried in order at each clause; the first whose pattern fits decides."""
 
 MENTIONS = (
