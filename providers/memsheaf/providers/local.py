@@ -39,6 +39,7 @@ from .catalog import micros
 from .local_view import View, drop_snapshot, partition_of
 from .memory_log import MemoryLog
 from .oplog import DiskLog, Log, Row, Writer
+from .stored import read_stored
 
 __all__ = ["LocalOptions", "LocalStore", "build"]
 
@@ -346,9 +347,9 @@ class LocalStore:
     def _records(self, record_ids: Sequence[str]) -> dict[str, MemoryRecord]:
         rows = self._opened().find(record_ids)
         return {
-            row.id: _own_copy(_read(row))
-            for row in rows
-            if row is not None and row.text is not None
+            record_id: _own_copy(_read(row))
+            for record_id, row in rows.items()
+            if row.text is not None
         }
 
     def _recent(
@@ -429,7 +430,7 @@ def _own_copy(record: MemoryRecord) -> MemoryRecord:
 @lru_cache(maxsize=_CACHED)
 def _read(row: Row) -> MemoryRecord:
     try:
-        return MemoryRecord.from_json(row.text or "")
+        return read_stored(row.text or "")
     except InvalidRecord as error:
         raise StoreCorrupt(
             f"row {row.sequence} of the log is not a record; restore a backup"

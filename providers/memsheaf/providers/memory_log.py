@@ -36,9 +36,10 @@ class MemoryLog:
                 recent.append(self._rows[self._order[sequence]])
         yield recent[::-1]
 
-    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
-        """The newest row of each id."""
-        return [self._rows.get(record_id) for record_id in record_ids]
+    def find(self, record_ids: Sequence[str]) -> dict[str, Row]:
+        """The newest row of each id that has one."""
+        rows = ((record_id, self._rows.get(record_id)) for record_id in record_ids)
+        return {record_id: row for record_id, row in rows if row is not None}
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import sqlite3
@@ -24,6 +25,10 @@ __all__ = ["DiskLog", "Log", "Row", "Writer"]
 TOMBSTONE = "null"
 _PREFIX = "log"
 _BATCH = 2_000
+_BY_TAGS = (
+    "SELECT key, tag, mode, filename, value FROM Cache"
+    " WHERE tag IN (SELECT value FROM json_each(?))"
+)
 
 
 class Row(NamedTuple):
@@ -55,8 +60,8 @@ class Log(Protocol):
     def tail(self, after: int) -> Iterator[list[Row]]:
         """The rows after a number, in batches."""
 
-    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
-        """The newest row of each id."""
+    def find(self, record_ids: Sequence[str]) -> dict[str, Row]:
+        """The newest row of each id that has one."""
 
     def writing(self) -> AbstractContextManager[Writer]:
         """A transaction."""
@@ -124,16 +129,12 @@ class DiskLog:
             if len(rows) < _BATCH:
                 return
 
-    def find(self, record_ids: Sequence[str]) -> list[Row | None]:
-        """The newest row of each id."""
+    def find(self, record_ids: Sequence[str]) -> dict[str, Row]:
+        """The newest row of each id that has one."""
         with self._reading() as read:
-            found = [
-                read.execute(
-                    "SELECT key, tag, mode, filename, value FROM Cache WHERE tag = ?", (record_id,)
-                ).fetchone()
-                for record_id in record_ids
-            ]
-        return [None if values is None else self._row(*values) for values in found]
+            found = read.execute(_BY_TAGS, (json.dumps(record_ids),)).fetchall()
+        rows = [self._row(*values) for values in found]
+        return {row.id: row for row in rows}
 
     def writing(self) -> AbstractContextManager[Writer]:
         """A transaction."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from memsheaf.stack import Filter, MemoryRecord, Scope
 
+from .stored import read_stored
+
 __all__ = [
     "COLUMNS",
     "FILTERED",
@@ -71,7 +73,7 @@ def micros(moment: datetime | None) -> int | None:
 
 def read_record(found: Sequence[Any]) -> MemoryRecord:
     """A record from `COLUMNS`; what `touch` counts lies beside the body."""
-    record = MemoryRecord.from_json(found[1])
+    record = read_stored(found[1])
     touched = {
         "access_count": found[2],
         "last_accessed_at": _EPOCH + timedelta(microseconds=found[3]),
