@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from memsheaf.stack import UsageError
 
@@ -18,6 +19,8 @@ MAX_TOKENS = 500
 """Tokens of a block at the most, where neither size is given."""
 
 _LONGEST_TOKEN = 40  # characters; no tokenizer comes near it on average
+_SHORT = 300  # characters of a line whose estimate is kept
+_kept_estimate = lru_cache(maxsize=2_048)(estimate_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class Sizes:
         if characters is None and tokens is None:
             characters, tokens = MAX_CHARACTERS, MAX_TOKENS
         self._characters, self._tokens = characters, tokens
-        self._count = estimate_tokens if tokenizer is None else tokenizer
+        self._count = _estimate if tokenizer is None else tokenizer
         self._known: dict[str, float] = {}
         given = [limit for limit in (tokens, characters) if limit is not None]
         self.total = given[0] if min(given) > 0 else 0
@@ -112,3 +115,8 @@ class Sizes:
         if self._characters is not None:
             by_length = len(text) * self._tokens / max(1, self._characters)
         return math.inf if by_length > self.total else max(by_length, self._count(text))
+
+
+def _estimate(text: str) -> int:
+    """The estimate; lines of a profile come again with the next message."""
+    return _kept_estimate(text) if len(text) <= _SHORT else estimate_tokens(text)

@@ -23,8 +23,8 @@ _words = re.compile(f"[{_LATIN}]{{1,11}}").findall
 _pieces = re.compile(f"[{_LATIN}]{{1,5}}").findall
 _accented = re.compile("[\u00c0-\u024f]").findall
 _digits = re.compile(r"\d{1,3}").findall
-_signs = re.compile(r"[^\w\s]{1,3}|_").findall
-_breaks = re.compile(r"[ \t]*\n\s*|[ \t]{2,}").findall
+_signs = re.compile(r"[^\w\s]{1,3}").findall
+_breaks = re.compile(r"[ \t\n](?:(?<=\n)\s*|[ \t]*\n\s*|[ \t]+)").findall
 _han = re.compile(f"[{_HAN}]").findall
 _hangul = re.compile(f"[{_HANGUL}]").findall
 _others = re.compile(f"[^\\W\\d_{_LATIN}{_HAN}{_HANGUL}]{{1,3}}").findall
@@ -50,9 +50,12 @@ def estimate_tokens(text: str) -> int:
     foreign = sum(map(_NOT_ENGLISH.__contains__, text.lower().split()))
     plain = text.isascii()
     accents = 0 if plain else len(_accented(text))
-    if words and (foreign * 20 >= len(words) or accents * 100 >= sum(map(len, words))):
+    if words and (
+        foreign * 20 >= len(words) or (accents and accents * 100 >= sum(map(len, words)))
+    ):
         words = _pieces(text)
-    tokens = len(words) + 1.5 * len(_digits(text)) + 0.7 * len(_signs(text))
+    tokens = len(words) + 1.5 * len(_digits(text))
+    tokens += 0.7 * (len(_signs(text)) + text.count("_"))
     tokens += 1.25 * len(_breaks(text))
     if not plain:
         tokens += 0.73 * len(_han(text)) + 0.8 * len(_hangul(text)) + len(_others(text))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from memsheaf.stack.relevance import share_of_idf, term_set
+from memsheaf.index import content_words
+from memsheaf.stack.relevance import term_set
 
 from .codec import decode_profile
 from .profile import Line, LineKind
@@ -42,34 +44,62 @@ class RankedLines:
         self._lines = sorted(lines, key=lambda line: (*_usefulness(line), _number(line)))
 
     @cached_property
-    def _terms(self) -> list[frozenset[str]]:
-        return [term_set(line.text) for line in self._lines]
+    def _places(self) -> dict[str, list[int]]:
+        """The places of the lines that hold a term."""
+        places: dict[str, list[int]] = {}
+        for place, line in enumerate(self._lines):
+            for term in term_set(line.text):
+                places.setdefault(term, []).append(place)
+        return places
 
     @cached_property
     def _shown(self) -> list[tuple[str, int]]:
         shown = [shown_line(line) for line in self._lines]
         return [(text, count_tokens(text + "\n")) for text in shown]
 
+    @cached_property
+    def _least(self) -> int:
+        return min((cost for _, cost in self._shown), default=0)
+
     def rank(self, text: str) -> list[tuple[Line, float]]:
         """See `rank_lines`."""
-        return [(self._lines[place], relevance) for place, relevance in self._order(text)]
+        relevance = self._relevance(text)
+        return [(self._lines[place], relevance.get(place, 0.0)) for place in self._order(relevance)]
 
     def block(self, text: str, max_tokens: int) -> str | None:
         """See `build_context`."""
         kept = [HEADING, ""]
         room = max_tokens - count_tokens(HEADING + "\n\n")
-        for place, _ in self._order(text):
+        for place in self._order(self._relevance(text)):
+            if room < self._least:
+                break
             shown, cost = self._shown[place]
             if cost <= room:
                 kept.append(shown)
                 room -= cost
         return "\n".join(kept) if len(kept) > 2 else None
 
-    def _order(self, text: str) -> list[tuple[int, float]]:
+    def _relevance(self, text: str) -> dict[int, float]:
+        """What `lexical_relevance` says of the lines that match at all, by place."""
+        size, whole = len(self._lines), []
+        matched: dict[int, list[float]] = {}
+        for term in term_set(content_words(text[-_QUERY:])):
+            places = self._places.get(term, ())
+            whole.append(math.log(1 + (size - len(places) + 0.5) / (len(places) + 0.5)))
+            for place in places:
+                matched.setdefault(place, []).append(whole[-1])
+        total = math.fsum(whole)
+        return {
+            place: round(min(1.0, math.fsum(idfs) / total), 3) for place, idfs in matched.items()
+        }
+
+    def _order(self, relevance: dict[int, float]) -> Iterator[int]:
         """Places by falling relevance; equals keep their order."""
-        relevance = [round(r, 3) for r in share_of_idf(text[-_QUERY:], self._terms)]
-        places = sorted(range(len(relevance)), key=relevance.__getitem__, reverse=True)
-        return [(place, relevance[place]) for place in places]
+        matching = [place for place, share in relevance.items() if share > 0]
+        yield from sorted(matching, key=lambda place: (-relevance[place], place))
+        for place in range(len(self._lines)):
+            if not relevance.get(place):
+                yield place
 
 
 class RankedCache:
