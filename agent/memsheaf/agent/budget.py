@@ -19,7 +19,7 @@ MAX_TOKENS = 500
 """Tokens of a block at the most, where neither size is given."""
 
 _LONGEST_TOKEN = 40  # characters; no tokenizer comes near it on average
-_SHORT = 300  # characters of a line whose estimate is kept
+_SHORT = 1_000  # characters of a line whose estimate is kept
 _kept_estimate = lru_cache(maxsize=2_048)(estimate_tokens)
 
 

@@ -19,6 +19,7 @@ from .said import count_tokens
 __all__ = ["HEADING", "RankedCache", "RankedLines", "build_context", "rank_lines", "shown_line"]
 
 HEADING = "## About the user"
+_WHOLE = 1_000_000  # whole numbers add up to the same in any order
 _QUERY = 4_000  # characters; hosts paste whole files into a message, and end with the question
 _FIRST = (
     LineKind.INSTRUCTION,
@@ -63,14 +64,17 @@ class RankedLines:
 
     def rank(self, text: str) -> list[tuple[Line, float]]:
         """See `rank_lines`."""
-        relevance = self._relevance(text)
-        return [(self._lines[place], relevance.get(place, 0.0)) for place in self._order(relevance)]
+        matched = self._match(text)
+        return [
+            (self._lines[place], round(matched.get(place, 0) / _WHOLE, 3))
+            for place in self._order(matched)
+        ]
 
     def block(self, text: str, max_tokens: int) -> str | None:
         """See `build_context`."""
         kept = [HEADING, ""]
         room = max_tokens - count_tokens(HEADING + "\n\n")
-        for place in self._order(self._relevance(text)):
+        for place in self._order(self._match(text)):
             if room < self._least:
                 break
             shown, cost = self._shown[place]
@@ -79,27 +83,23 @@ class RankedLines:
                 room -= cost
         return "\n".join(kept) if len(kept) > 2 else None
 
-    def _relevance(self, text: str) -> dict[int, float]:
-        """What `lexical_relevance` says of the lines that match at all, by place."""
-        size, whole = len(self._lines), []
-        matched: dict[int, list[float]] = {}
-        for term in term_set(content_words(text[-_QUERY:])):
-            places = self._places.get(term, ())
-            whole.append(math.log(1 + (size - len(places) + 0.5) / (len(places) + 0.5)))
+    def _match(self, text: str) -> dict[int, int]:
+        """`lexical_relevance` of the lines that match at all, by place, in parts of `_WHOLE`."""
+        size = len(self._lines)
+        found = [self._places.get(t, ()) for t in term_set(content_words(text[-_QUERY:]))]
+        idfs = [math.log(1 + (size - len(p) + 0.5) / (len(p) + 0.5)) for p in found]
+        total = math.fsum(idfs)
+        matched: dict[int, int] = {}
+        for places, idf in zip(found, idfs, strict=True):
+            share = round(_WHOLE * idf / total)
             for place in places:
-                matched.setdefault(place, []).append(whole[-1])
-        total = math.fsum(whole)
-        return {
-            place: round(min(1.0, math.fsum(idfs) / total), 3) for place, idfs in matched.items()
-        }
+                matched[place] = matched.get(place, 0) + share
+        return matched
 
-    def _order(self, relevance: dict[int, float]) -> Iterator[int]:
+    def _order(self, matched: dict[int, int]) -> Iterator[int]:
         """Places by falling relevance; equals keep their order."""
-        matching = [place for place, share in relevance.items() if share > 0]
-        yield from sorted(matching, key=lambda place: (-relevance[place], place))
-        for place in range(len(self._lines)):
-            if not relevance.get(place):
-                yield place
+        yield from sorted(matched, key=lambda place: (-matched[place], place))
+        yield from (place for place in range(len(self._lines)) if place not in matched)
 
 
 class RankedCache:
