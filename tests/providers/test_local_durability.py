@@ -18,7 +18,7 @@ import diskcache
 import pytest
 
 from memsheaf.index import BM25Index
-from memsheaf.providers import local, local_view
+from memsheaf.providers import live_view, local_view
 from memsheaf.providers.local import LocalStore
 from memsheaf.providers.oplog import Row
 from memsheaf.stack import (
@@ -223,7 +223,7 @@ def test_a_fork_while_another_thread_stores(tmp_path: Path, on_disk: bool) -> No
 def test_a_forgotten_text_is_nowhere_in_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     with LocalStore(tmp_path) as store:
         filler = [note(f"filler {n} " + "lorem " * (n % 90), id=f"f{n}") for n in range(200)]
         store.store_many(filler)
@@ -262,14 +262,14 @@ def test_a_snapshot_is_used_only_where_it_is_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     folder, other = tmp_path / "a", tmp_path / "b"
-    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     for where, word in ((folder, "tea"), (other, "coffee")):
         with LocalStore(where) as store:
             store.store_many([note(f"{word} {n}", id=f"r{n}") for n in range(50)])
             assert ids(store, word)
     catalog = folder / "index" / "catalog.npz"
     if damage == "stale":
-        monkeypatch.setattr(local, "_WORTH_SAVING", 10_000)
+        monkeypatch.setattr(live_view, "_WORTH_SAVING", 10_000)
         with LocalStore(folder) as store:
             store.store(note("tea late", id="late"))
     elif damage == "torn":
@@ -302,7 +302,7 @@ def test_a_snapshot_is_used_only_where_it_is_true(
 def test_the_saved_index_holds_nothing_of_what_was_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     saved = tmp_path / "index"
 
     def bytes_of(folder: Path) -> bytes:
@@ -334,7 +334,7 @@ def test_the_saved_index_holds_nothing_of_what_was_forgotten(
 def test_a_flipped_byte_of_the_saved_index_is_never_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     with LocalStore(tmp_path / "a") as store:
         store.store_many([note(f"tea number{n}", id=f"r{n}") for n in range(40)])
         expected = [(hit.id, hit.score) for hit in store.search("tea number7", MIRA, 99, None)]
@@ -356,14 +356,14 @@ def test_a_flipped_byte_of_the_saved_index_is_never_trusted(
 
 
 def test_recalls_do_not_index_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "_WORTH_SAVING", 1)
+    monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     with LocalStore(tmp_path) as store:
         store.store_many([note(f"tea number{n}", id=f"r{n}") for n in range(20)])
         assert len(ids(store, "tea")) == 20
         assert store.touch([f"r{n}" for n in range(20)], MIRA) == 20
         assert len(ids(store, "tea")) == 20
-        assert store._view is not None
-        assert store._view.index._store.inserted == 20
+        view = store._opened().current()
+        assert view.index._store.inserted == 20
         store.store(note("milk", id="r3"))
         assert ids(store, "milk") == {"r3"}
         store.forget("r3", MIRA)

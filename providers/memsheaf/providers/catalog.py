@@ -1,8 +1,8 @@
-"""Times and owners of every record in arrays, for what is asked by time and not by text."""
+"""Times, owners and rows of every record in arrays, for what is asked by time and not by text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,18 +12,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from memsheaf.stack import Scope
+from memsheaf.stack import MemoryRecord, Scope
 
 __all__ = ["Catalog", "micros"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_COLUMNS = {"key": ("u8", ()), "created": ("i8", ()), "updated": ("i8", ()),
+_COLUMNS = {"key": ("u8", ()), "created": ("i8", ()), "updated": ("i8", ()), "row": ("i8", ()),
             "owner": ("u8", (4,)), "text": ("u8", ()), "alive": ("?", ())}  # fmt: skip
 _FIRST_CHUNK = 64
 
 
 class Catalog:
-    """One row per record: its times, hashes of its scope's fields, and one of what is indexed.
+    """Of each record its times, hashes of its scope's fields and of what is indexed, and its row.
 
     Rows that came from a snapshot are sorted by the hash of their id, so that opening a large
     store builds no dictionary; later rows are found through one.
@@ -39,11 +39,9 @@ class Catalog:
             name: np.zeros((64, *shape), kind) for name, (kind, shape) in _COLUMNS.items()
         }
 
-    def put(self, record_id: str, scope: Scope, created: int, updated: int, indexed: str) -> bool:
-        """Add or replace a record; True where what is indexed of it is new.
-
-        Times are in microseconds since 1970.
-        """
+    def put(self, record: MemoryRecord, row: int, indexed: str) -> bool:
+        """Add or replace a record and its row's number; True where what is indexed is new."""
+        record_id = record.id
         place = self._find(record_id)
         text = np.uint64(_digest(indexed))
         known = place is not None and self._data["alive"][place]
@@ -59,9 +57,10 @@ class Catalog:
             self._new_ids.append(record_id)
             self._places[record_id] = place
             self._data["key"][place] = _hash(record_id)
-        owner = [_hash(value) if value else 0 for value in scope.key()]
-        for name, value in (("created", created), ("updated", updated), ("alive", True)):
-            self._data[name][place] = value
+        owner = [_hash(value) if value else 0 for value in record.scope.key()]
+        self._data["created"][place] = micros(record.created_at)
+        self._data["updated"][place] = micros(record.updated_at)
+        self._data["row"][place], self._data["alive"][place] = row, True
         self._data["owner"][place] = np.array(owner, np.uint64)
         self._data["text"][place] = text
         return not known
@@ -71,6 +70,12 @@ class Catalog:
         place = self._find(record_id)
         if place is not None:
             self._data["alive"][place] = False
+
+    def rows(self, record_ids: Sequence[str]) -> dict[str, int]:
+        """The numbers of the rows of those records that are there."""
+        alive, rows = self._data["alive"], self._data["row"]
+        found = zip(record_ids, self._find_all(record_ids), strict=True)
+        return {i: int(rows[place]) for i, place in found if place is not None and alive[place]}
 
     def ordered(
         self,
@@ -156,16 +161,26 @@ class Catalog:
         return made, sequence, identity
 
     def _find(self, record_id: str) -> int | None:
-        place = self._places.get(record_id)
-        if place is None and self._sorted:
-            key = np.uint64(_hash(record_id))  # an int would make searchsorted copy the column
-            keys = self._data["key"][: self._sorted]
-            at = int(np.searchsorted(keys, key))
-            while at < self._sorted and keys[at] == key:
-                if self._id(at) == record_id:
-                    return at
-                at += 1
-        return place
+        return self._find_all((record_id,))[0]
+
+    def _find_all(self, record_ids: Sequence[str]) -> list[int | None]:
+        places = [self._places.get(record_id) for record_id in record_ids]
+        if not self._sorted or None not in places:
+            return places
+        keys = self._data["key"][: self._sorted]
+        wanted = np.fromiter(map(_hash, record_ids), np.uint64, len(record_ids))
+        for number, at in enumerate(np.searchsorted(keys, wanted).tolist()):
+            if places[number] is None:
+                places[number] = self._sorted_place(record_ids[number], wanted[number], at)
+        return places
+
+    def _sorted_place(self, record_id: str, key: np.uint64, at: int) -> int | None:
+        """The place of an id, from where its hash is first; hashes may collide."""
+        while at < self._sorted and self._data["key"][at] == key:
+            if self._id(at) == record_id:
+                return at
+            at += 1
+        return None
 
     def _id(self, place: int) -> str:
         if place >= self._sorted:

@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from memsheaf.index import BM25Index, Document, Partition, SnapshotError
-from memsheaf.stack import Scope, StoreCorrupt, parse_time
+from memsheaf.stack import Scope
 
-from .catalog import Catalog, micros
+from .catalog import Catalog
+from .local_records import Records
 from .oplog import Row
 
-__all__ = ["View", "drop_snapshot", "partition_of"]
+__all__ = ["TextSettings", "View", "drop_snapshot", "partition_of"]
 
 _FOLDER = "index"
 _FIELD_WEIGHTS = {"content": 1.0, "tags": 1.0}
 
 
-class View:
-    """The index and the catalogue as of one sequence number; `apply` moves it on."""
+class TextSettings(NamedTuple):
+    """How text is indexed.
 
-    def __init__(self, analyzer: str, k1: float, b: float) -> None:
-        self.index = BM25Index(analyzer, k1=k1, b=b, field_weights=_FIELD_WEIGHTS)
+    Attributes:
+        analyzer: Name of a text analyzer.
+        k1: BM25's saturation.
+        b: BM25's length normalisation.
+    """
+
+    analyzer: str
+    k1: float
+    b: float
+
+    def empty(self) -> BM25Index:
+        """An empty index; refuses settings that do not work."""
+        return BM25Index(self.analyzer, k1=self.k1, b=self.b, field_weights=_FIELD_WEIGHTS)
+
+
+class View:
+    """The index and the catalogue as of one sequence number; `apply` moves it on.
+
+    Args:
+        records: Reads rows, and keeps what it read.
+        text: How text is indexed.
+    """
+
+    def __init__(self, records: Records, text: TextSettings) -> None:
+        self._records = records
+        self.index = text.empty()
         self.catalog = Catalog()
         self.sequence = 0
         self.saved = 0
@@ -42,9 +67,10 @@ class View:
                     if row.text is None:
                         gone[row.id] = None
                         self.catalog.remove(row.id)
+                        self._records.drop(row.id)
                         continue
                     gone.pop(row.id, None)
-                    document = self._document(row, row.text)
+                    document = self._document(row)
                     if document is not None:
                         yield document
                 last = rows[-1].sequence if rows else last
@@ -54,20 +80,13 @@ class View:
             self.index.remove(record_id)
         self.sequence = last
 
-    def _document(self, row: Row, text: str) -> Document | None:
+    def _document(self, row: Row) -> Document | None:
         """Put a row into the catalogue; what is to be indexed, None where that is known."""
-        try:
-            data = json.loads(text)
-            scope = Scope(**data["scope"])
-            fields = {"content": data["content"], "tags": " ".join(data["tags"])}
-            created, updated = parse_time(data["created_at"]), parse_time(data["updated_at"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreCorrupt(
-                f"row {row.sequence} of the log is not a record; restore a backup"
-            ) from error
-        indexed = "\0".join((*fields.values(), repr(scope.key())))
-        if self.catalog.put(row.id, scope, micros(created), micros(updated), indexed):
-            return Document(row.id, fields, partition_of(scope))
+        record = self._records.read(row)
+        fields = {"content": record.content, "tags": " ".join(record.tags)}
+        indexed = "\0".join((*fields.values(), repr(record.scope.key())))
+        if self.catalog.put(record, row.sequence, indexed):
+            return Document(row.id, fields, partition_of(record.scope))
         return None
 
     def save(self, folder: Path, identity: str) -> None:
@@ -83,14 +102,14 @@ class View:
 
     @classmethod
     def restore(
-        cls, folder: Path, identity: str, last: int, analyzer: str, k1: float, b: float
+        cls, folder: Path, identity: str, last: int, records: Records, text: TextSettings
     ) -> View | None:
         """Map a snapshot of this store that is not newer than its log, or None."""
         source = folder / _FOLDER
-        made = cls(analyzer, k1, b)
+        made = cls(records, text)
         try:
             catalog, sequence, owner = Catalog.load(source / "catalog.npz")
-            index = BM25Index.load(source / "text", analyzer=analyzer, k1=k1, b=b)
+            index = BM25Index.load(source / "text", **text._asdict())
             index.verify()
         except FileNotFoundError:
             return None
