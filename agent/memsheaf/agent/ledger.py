@@ -19,6 +19,11 @@ __all__ = ["BlockLedger", "Sent"]
 _OF = " owner = :owner AND (:conversation IS NULL OR conversation = :conversation)"
 _ERASE_HELD = "DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE" + _OF + ")"
 _ERASE_SENT = "DELETE FROM sent WHERE" + _OF
+_SENT_OF_TURN = "SELECT block_id, text FROM sent WHERE owner = ? AND conversation = ? AND turn = ?"
+_NUMBERS = (
+    "SELECT (SELECT min(number) FROM sent), (SELECT max(number) FROM sent),"
+    " (SELECT min(number) FROM issued), (SELECT max(number) FROM issued)"
+)
 _KEPT = 0.9  # of a full table, so that old rows go rarely
 _CONVERSATIONS = 64  # that were asked last and are kept at hand
 
@@ -203,17 +208,16 @@ class BlockLedger:
         self, owner: str, conversation: str, turn: str, made: Sent, records: Sequence[str]
     ) -> Sent:
         with self._file.writing() as connection:
-            row = connection.execute(
-                "SELECT block_id, text FROM sent WHERE owner = ? AND conversation = ? AND turn = ?",
-                (owner, conversation, turn),
-            ).fetchone()
-            if row is not None:
-                return Sent(*row)
-            number = connection.execute(
-                "INSERT INTO sent (owner, conversation, turn, block_id, text)"
+            added = connection.execute(
+                "INSERT OR IGNORE INTO sent (owner, conversation, turn, block_id, text)"
                 " VALUES (?, ?, ?, ?, ?)",
                 (owner, conversation, turn, *made),
-            ).lastrowid
+            )
+            if not added.rowcount:
+                return Sent(
+                    *connection.execute(_SENT_OF_TURN, (owner, conversation, turn)).fetchone()
+                )
+            number = added.lastrowid
             connection.executemany(
                 "INSERT OR IGNORE INTO held VALUES (?, ?)", [(r, number) for r in records]
             )
@@ -225,15 +229,14 @@ class BlockLedger:
 
     def _bound(self, connection: sqlite3.Connection) -> bool:
         """Delete the oldest rows of a full table; True where turns were deleted."""
-        first, last = connection.execute("SELECT min(number), max(number) FROM sent").fetchone()
+        first, last, first_id, last_id = connection.execute(_NUMBERS).fetchone()
         full = first is not None and last - first >= self._turns
         if full:
             oldest = (last - max(1, int(self._turns * _KEPT)),)
             connection.execute("DELETE FROM held WHERE number <= ?", oldest)
             connection.execute("DELETE FROM sent WHERE number <= ?", oldest)
-        first, last = connection.execute("SELECT min(number), max(number) FROM issued").fetchone()
-        if first is not None and last - first >= self._ids:
-            oldest = (last - max(1, int(self._ids * _KEPT)),)
+        if first_id is not None and last_id - first_id >= self._ids:
+            oldest = (last_id - max(1, int(self._ids * _KEPT)),)
             connection.execute("DELETE FROM issued WHERE number <= ?", oldest)
         return full
 
