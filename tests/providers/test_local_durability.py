@@ -489,14 +489,14 @@ def test_a_pickle_is_never_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     direct.execute("UPDATE Cache SET mode = 4, value = ?", (pickle.dumps(_Bomb()),))
     direct.close()
     monkeypatch.setattr(pickle, "load", lambda *_: pytest.fail("unpickled"))
-    store = LocalStore(tmp_path)
-    for call in (
-        lambda: store.search("tea", MIRA, 1, None),
-        lambda: store.get("a", MIRA),
-        lambda: store.forget("a", MIRA),
-    ):
-        with pytest.raises(StoreCorrupt):
-            call()
+    with LocalStore(tmp_path) as store:
+        for call in (
+            lambda: store.search("tea", MIRA, 1, None),
+            lambda: store.get("a", MIRA),
+            lambda: store.forget("a", MIRA),
+        ):
+            with pytest.raises(StoreCorrupt):
+                call()
 
 
 def test_no_connection_outlives_its_store(tmp_path: Path) -> None:

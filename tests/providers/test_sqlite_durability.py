@@ -126,7 +126,7 @@ def test_opening_needs_no_write_lock(store: SqliteStore, tmp_path: Path) -> None
 
 
 READ_ONLY = """
-import os, sys
+import os, sys, urllib.parse  # the interpreter may lie where only root can read
 from memsheaf.providers.sqlite import SqliteStore
 from memsheaf.stack import MemoryRecord, Scope, StorageFull
 os.setgid(65534); os.setuid(65534)
