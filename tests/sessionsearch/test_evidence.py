@@ -123,25 +123,27 @@ def test_dropping_conversations_early_loses_none_of_the_best(
     monkeypatch: pytest.MonkeyPatch,
     preset: str,
 ) -> None:
-    dropped = 0
-    able = engine.Evidence._able
+    scored: list[int] = []
+    score = engine.Evidence._score
 
-    def counted(self: engine.Evidence, *values: Any) -> Any:
-        nonlocal dropped
-        left = able(self, *values)
-        dropped += 0 if left is None else int((~left).sum())
-        return left
+    def counted(self: engine.Evidence, among: engine.Mask, *values: Any) -> Any:
+        scored.append(int(among.sum()))
+        return score(self, among, *values)
 
-    monkeypatch.setattr(engine, "_FEW", 1)
-    monkeypatch.setattr(engine.Evidence, "_able", counted)
+    monkeypatch.setattr(engine, "_FIRST", 1)
+    monkeypatch.setattr(engine, "_NEXT", 2)
+    monkeypatch.setattr(engine.Evidence, "_score", counted)
     log, held = talks[0].log, talks[1]
     sessions = SessionSearch(log, preset=preset)
+    dropped = 0
     for query in questions(5):
+        scored.clear()
         expected = oracle(held, query, PRESETS[preset])
         best = sorted(expected.values(), reverse=True)
         hits = sessions.search(query, 3, scope=MIRA)
         assert [expected[hit.id] for hit in hits] == pytest.approx(best[:3], rel=0.03)
-    assert dropped
+        dropped += len({name.rpartition(":")[0] for name in expected}) - sum(scored)
+    assert dropped > 0
 
 
 def test_short_turns_hear_their_neighbours_and_long_ones_do_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -85,22 +86,29 @@ def main(arguments: list[str] | None = None) -> None:
     logging.getLogger("memsheaf").addHandler(_Told())
     # Words are UTF-8 whatever the locale says; Python decoded them by the locale.
     given = sys.argv[1:] if arguments is None else arguments
-    words = [os.fsencode(word).decode("utf-8", "replace") for word in given]
+    code = _code([os.fsencode(word).decode("utf-8", "replace") for word in given])
+    if arguments is None:
+        gc.freeze()  # the process ends: looking for garbage in all it holds would take longer
+    sys.exit(code)
+
+
+def _code(words: list[str]) -> int | str | None:
+    """Run the command; return the code to exit with."""
     stdout = sys.stdout
     try:
         code = cli.main(args=words, prog_name="memsheaf", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        sys.exit(FAILED)
+        return FAILED
     except (click.Abort, KeyboardInterrupt):
         complain("stopped")
-        sys.exit(130)
+        return 130
     except SystemExit as end:
         # Where the reader of a pipe has gone click replaces stdout and says 1, "nothing found".
-        sys.exit(end.code if sys.stdout is stdout else 0)
+        return end.code if sys.stdout is stdout else 0
     except Exception as error:
-        sys.exit(_failed(error))
-    sys.exit(code if isinstance(code, int) else 0)
+        return _failed(error)
+    return code if isinstance(code, int) else 0
 
 
 def _failed(error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,10 +62,18 @@ def opened_sessions(*, make: bool = False, **owner: str | bool | None) -> Iterat
         yield found
         return
     prepare(found.folder)
-    from memsheaf.sessionsearch import open_sessions
-
-    with open_sessions(found.folder) as search:
+    with _opened(found.folder) as search:
         yield Place(found.folder, found.scope, search)
+
+
+def _opened(folder: Path) -> SessionSearch:
+    gc.disable()  # imports leave no garbage, and looking for it takes longer than a search
+    try:
+        from memsheaf.sessionsearch import open_sessions
+
+        return open_sessions(folder)
+    finally:
+        gc.enable()
 
 
 def place(*, everyone: bool | str | None = False, **given: str | bool | None) -> Place:

@@ -17,8 +17,10 @@ __all__ = ["Columns", "load_columns", "save_columns"]
 Array = npt.NDArray[Any]
 Types = Mapping[str, tuple[str, int]]
 
-_MAGIC = b"MSHFCOL1"
+_MAGIC = b"MSHFCOL2"
 _ALIGNED = 64
+_ROOM = 1024
+"""Places that a file has to grow into: adding a few does not copy what is mapped."""
 
 
 class Columns:
@@ -53,7 +55,7 @@ class Columns:
         self.size = max(size, self.size)
 
     def use(self, size: int, arrays: Mapping[str, Array]) -> None:
-        """Take arrays of this length instead of its own."""
+        """Take arrays of at least this length instead of its own."""
         self.size, self._arrays = size, dict(arrays)
 
 
@@ -64,11 +66,11 @@ def save_columns(path: Path, columns: Mapping[str, Columns], about: Mapping[str,
     at = 0
     for name, each in columns.items():
         places = {}
-        for column in each.types:
-            arrays.append(each[column])
+        for column, (kind, fill) in each.types.items():
+            arrays.append(np.concatenate([each[column], np.full(_ROOM, fill, kind)]))
             places[column] = at
             at += -(-arrays[-1].nbytes // _ALIGNED) * _ALIGNED
-        layout[name] = [each.size, places]
+        layout[name] = [each.size, each.size + _ROOM, places]
     header = json.dumps({"about": about, "columns": layout, "size": at}).encode()
     head = _MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little")
     partial = path.with_name(f"{path.name}.tmp")
@@ -106,11 +108,11 @@ def load_columns(path: Path, columns: Mapping[str, Columns]) -> dict[str, Any]:
         raise ValueError("a file of columns is cut short")
     data = np.asarray(np.memmap(path, np.uint8, "c"))
     for name, each in columns.items():
-        length, places = content["columns"][name]
+        size, length, places = content["columns"][name]
         arrays = {}
         for column, (kind, _) in each.types.items():
             start = begin + places[column]
             arrays[column] = data[start : start + length * np.dtype(kind).itemsize].view(kind)
-        each.use(length, arrays)
+        each.use(size, arrays)
     about: dict[str, Any] = content["about"]
     return about

@@ -19,7 +19,7 @@ from memsheaf.stack import ClosedError, ProviderError
 from .catalog import Catalog, Searched
 from .changes import Changes
 from .content import content_of, same_text
-from .evidence import Evidence, Keep
+from .evidence import Evidence, Keep, Setting
 from .index_files import IndexFiles
 from .indexes import Candidate, Counts, IndexDamaged, ItemQuery
 from .log import ConversationLog
@@ -82,6 +82,7 @@ class DefaultIndex:
         self._words = BM25Index(partition_fields=1)
         self._catalog = Catalog()
         self._cache = RunsCache()
+        self._setting: Setting | None = None
         self._unsaved = self._saved = self._united = 0
         self._erased = False
 
@@ -154,26 +155,18 @@ class DefaultIndex:
         keep = self._keep(query)
         table = self._catalog.rows
         if query.sort == "relevance":
-            found = evidence.best(limit, among, keep)
-        else:
-            found = evidence.every(among)
-        rows, score, relevance = found.rows, found.scores, found.relevance
-        if keep is not None:
-            kept = keep(rows)
-            rows, score, relevance = rows[kept], score[kept], relevance[kept]
-        if query.sort != "relevance" and len(rows):
-            well = relevance * 2 >= relevance.max()
-            rows, score, relevance = rows[well], score[well], relevance[well]
-        elif 0 < limit < len(rows):
-            first = (score >= np.partition(score, -limit)[-limit]).nonzero()[0]
-            rows, score, relevance = rows[first], score[first], relevance[first]
-        if query.sort == "relevance":
+            rows, score, relevance = evidence.best(limit, among, keep)
+            if 0 < limit < len(rows):
+                first = (score >= np.partition(score, -limit)[-limit]).nonzero()[0]
+                rows, score, relevance = rows[first], score[first], relevance[first]
             chosen = np.lexsort((rows, -score))[:limit]
         else:
+            rows, score, relevance = evidence.every(among, keep)
+            well = relevance * 2 >= relevance.max(initial=0.0)
+            rows, score, relevance = rows[well], score[well], relevance[well]
             created = table["created"].take(rows)
             newest = query.sort == "newest"
-            order = np.lexsort((-rows, -created) if newest else (rows, created))
-            chosen = order[:limit]
+            chosen = np.lexsort((-rows, -created) if newest else (rows, created))[:limit]
         rows = rows[chosen]
         columns = (
             table["conversation"].take(rows),
@@ -268,11 +261,8 @@ class DefaultIndex:
         return lambda rows: np.logical_and.reduce([m for _, m in self._item_filters(query, rows)])
 
     def _evidence(self, query: ItemQuery, searched: Searched) -> Evidence:
-        return Evidence(
-            self._words,
-            self._catalog,
-            self._cache,
-            content_words(query.text),
-            searched,
-            self.ranking,
-        )
+        setting = self._setting
+        if setting is None or setting.searched is not searched:
+            setting = self._setting = Setting(self._catalog, searched, self.ranking)
+        text = content_words(query.text)
+        return Evidence(self._words, self._catalog, self._cache, text, setting, self.ranking)
