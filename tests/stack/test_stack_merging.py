@@ -24,6 +24,7 @@ from memsheaf.stack import (
 from memsheaf.stack.fusion import DEMOTION, FUSIONS, normalise
 from memsheaf.stack.merge import Listing, merge, merge_recent
 from memsheaf.stack.relevance import lexical_relevance
+from memsheaf.stack.text import same_content_key
 
 MIRA, TOMAS = Scope(user_id="mira"), Scope(user_id="tomas")
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -156,6 +157,45 @@ def test_duplicates_within_one_list_count_once_at_their_best_place() -> None:
         ("tea at home", 1.0),
         ("tea b", 11 / 12),
     ]
+
+
+_WORDS = st.sampled_from(
+    ["tea at home", "Tea  at HOME", "milk at home", "at home", "café", "CAFE\u0301"]
+)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.builds(
+                record,
+                _WORDS,
+                id=st.sampled_from("abcdef"),
+                scope=st.sampled_from([MIRA, TOMAS]),
+                at=st.sampled_from([DAY, DAY + timedelta(1)]),
+            ),
+            max_size=6,
+            unique_by=lambda made: made.id,
+        ),
+        max_size=3,
+    )
+)
+def test_copies_are_joined_as_a_plain_grouping_joins_them(lists: list[list[MemoryRecord]]) -> None:
+    """By id first, then by the content and scope of the newest copy of each id."""
+    hits = merge("tea", [listing(str(n), *records) for n, records in enumerate(lists)])
+    newest: dict[str, MemoryRecord] = {}
+    for made in [r for records in lists for r in records]:
+        if made.id not in newest or newest[made.id].updated_at < made.updated_at:
+            newest[made.id] = made
+    keys = {i: (r.scope.key(), same_content_key(r.content)) for i, r in newest.items()}
+    groups = [{i for i in keys if keys[i] == key} for key in set(keys.values())]
+    told = [{source.record_id for source in hit.sources} for hit in hits]
+    assert sorted(map(sorted, told)) == sorted(map(sorted, groups))
+    for hit in hits:
+        places = [(source.provider, source.rank) for source in hit.sources]
+        assert places == sorted(places)
+        latest = max(newest[i].updated_at for i in {s.record_id for s in hit.sources})
+        assert hit.record.updated_at == latest
 
 
 def test_a_full_copy_under_our_id_is_shown_before_a_foreign_one() -> None:

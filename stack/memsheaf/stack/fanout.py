@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from types import CoroutineType
 from typing import Any
 
 from .breaker import Breaker
@@ -72,21 +72,11 @@ class Answer:
 
 
 class _Runner:
-    """A provider's threads, loop and breakers."""
+    """A provider's threads and loop."""
 
-    def __init__(self, name: str, size: int, failures: int, pause: float) -> None:
+    def __init__(self, name: str, size: int) -> None:
         self.workers = Workers(name, size)
         self.loop = LoopThread(name)
-        self._breakers: dict[str, Breaker] = {}
-        self._settings = (failures, pause)
-
-    def breaker(self, operation: str) -> Breaker:
-        breaker = self._breakers.get(operation)
-        return breaker or self._breakers.setdefault(operation, Breaker(*self._settings))
-
-    def reset(self) -> None:
-        for breaker in list(self._breakers.values()):
-            breaker.reset()
 
     def close(self) -> None:
         self.workers.close()
@@ -103,8 +93,10 @@ class FanOut:
     """
 
     def __init__(self, workers: int = 4, failures: int = 5, pause: float = 30.0) -> None:
-        self._settings = (workers, failures, pause)
+        self._workers = workers
         self._runners: dict[str, _Runner] = {}
+        self._limits = (failures, pause)
+        self._breakers: dict[tuple[str, Operation], Breaker] = {}
 
     def run(
         self,
@@ -162,8 +154,9 @@ class FanOut:
 
     def reset(self, name: str) -> None:
         """Close a provider's breakers, after it was opened again."""
-        if name in self._runners:
-            self._runners[name].reset()
+        for (provider, _), breaker in list(self._breakers.items()):
+            if provider == name:
+                breaker.reset()
 
     def close(self) -> None:
         """Let the threads end."""
@@ -173,8 +166,12 @@ class FanOut:
     def _runner(self, name: str) -> _Runner:
         runner = self._runners.get(name)
         if runner is None:
-            runner = self._runners.setdefault(name, _Runner(name, *self._settings))
+            runner = self._runners.setdefault(name, _Runner(name, self._workers))
         return runner
+
+    def _breaker(self, operation: Operation, request: Request) -> Breaker:
+        key = (request.mounted.name, operation)
+        return self._breakers.get(key) or self._breakers.setdefault(key, Breaker(*self._limits))
 
     def _refusal(self, operation: Operation, request: Request) -> Answer | None:
         mounted = request.mounted
@@ -185,7 +182,7 @@ class FanOut:
             if isinstance(request.skip, NotConcerned):
                 return replace(skipped, outcome=replace(skipped.outcome, concerned=False))
             return skipped
-        refused = self._runner(mounted.name).breaker(operation).refuses()
+        refused = self._breaker(operation, request).refuses()
         if refused is not None:
             return _answer(request, operation, Status.SKIPPED, refused)
         return None
@@ -207,7 +204,7 @@ class FanOut:
         token = _marks.set(marks)
         try:
             result = hook.function(**hook.bind(request.arguments))
-            if inspect.iscoroutine(result):
+            if isinstance(result, CoroutineType):
                 result = self._runner(request.mounted.name).loop.run(result, limit)
             accepted = request.accept(result)
         finally:
@@ -249,8 +246,7 @@ class FanOut:
         was = call.give_up()
         if was == "ended":
             return self._ended(operation, request, call)
-        breaker = self._runner(request.mounted.name).breaker(operation)
-        breaker.failed()
+        self._breaker(operation, request).failed()
         if was == "waiting":
             reason = f"busy: no free worker within {limit:.3g} s"
             return _answer(request, operation, Status.BUSY, reason, elapsed=limit)
@@ -267,7 +263,7 @@ class FanOut:
     def _success(
         self, operation: Operation, request: Request, accepted: Accepted, elapsed: float
     ) -> Answer:
-        self._runner(request.mounted.name).breaker(operation).succeeded()
+        self._breaker(operation, request).succeeded()
         outcome = Outcome(
             request.mounted.name,
             operation,
@@ -282,7 +278,7 @@ class FanOut:
     def _failure(
         self, operation: Operation, request: Request, error: BaseException, elapsed: float
     ) -> Answer:
-        breaker = self._runner(request.mounted.name).breaker(operation)
+        breaker = self._breaker(operation, request)
         if isinstance(error, MemsheafError) and not isinstance(error, ProviderError):
             breaker.succeeded()  # it answered: the record or query was at fault, not the provider
         else:

@@ -10,7 +10,7 @@ from .errors import ProviderError
 from .fanout import Accepted
 from .filters import Filter
 from .mount import Mounted
-from .plain import plain_hit, plain_record
+from .plain import are_plain, plain_hit, plain_record
 from .records import MemoryRecord
 from .results import Hit
 from .scope import Scope
@@ -28,32 +28,41 @@ def accept_hits(
     """
 
     def accept(answer: object) -> Accepted:
-        dropped: dict[str, int] = {}
-        kept: list[Hit] = []
-        received = 0
-        moment = now()
         handed = iter(_iterate(answer))
-        for given in itertools.islice(handed, limit):
-            received += 1
-            hit = plain_hit(given)
-            if isinstance(hit, Hit):
-                if mounted.pinned is not None:
-                    hit = stamped(hit, mounted)
-                reason = _refusal(hit.record, scope, filters, moment)
-                if reason is None:
-                    kept.append(hit)
-                    continue
+        given = [*itertools.islice(handed, limit)]
+        full = len(given) >= limit
+        dropped: list[str] = []
+        hits = given if are_plain(given) else _mended(given, dropped)
+        if mounted.pinned is not None:
+            hits = [stamped(hit, mounted) for hit in hits]
+        kept = []
+        moment = now()
+        for hit in hits:
+            reason = _refusal(hit.record, scope, filters, moment)
+            if reason is None:
+                kept.append(hit)
             else:
-                reason = hit
-            dropped[reason] = dropped.get(reason, 0) + 1
-        notes = [f"{count} dropped: {reason}" for reason, count in dropped.items()]
-        if received == limit and next(handed, handed) is not handed:
+                dropped.append(reason)
+        notes = [f"{dropped.count(reason)} dropped: {reason}" for reason in dict.fromkeys(dropped)]
+        if full and next(handed, handed) is not handed:
             notes.append(f"cut to the {limit} that were asked for")
         if filters is not None and not mounted.filters_natively:
             notes.append("filtered by the stack")
-        return Accepted((kept, received >= limit), len(kept), tuple(notes))
+        return Accepted((kept, full), len(kept), tuple(notes))
 
     return accept
+
+
+def _mended(given: Iterable[object], dropped: list[str]) -> list[Hit]:
+    """The hits that may be believed; why others may not is added to what was dropped."""
+    hits = []
+    for each in given:
+        hit = plain_hit(each)
+        if isinstance(hit, Hit):
+            hits.append(hit)
+        else:
+            dropped.append(hit)
+    return hits
 
 
 def accept_record(

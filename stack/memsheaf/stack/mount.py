@@ -35,12 +35,15 @@ class Mode(StrEnum):
     @property
     def reads(self) -> bool:
         """Whether it is searched."""
-        return self in (Mode.READ_WRITE, Mode.READ)
+        return self in _READING
 
     @property
     def writes(self) -> bool:
         """Whether records are stored in it and forgotten from it."""
-        return self in (Mode.READ_WRITE, Mode.WRITE)
+        return self in _WRITING
+
+
+_READING, _WRITING = (Mode.READ_WRITE, Mode.READ), (Mode.READ_WRITE, Mode.WRITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,10 @@ class Hook:
     arguments: tuple[str, ...]
     is_async: bool
 
-    def bind(self, available: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, available: Mapping[str, Any]) -> Mapping[str, Any]:
         """The declared arguments, picked from those available."""
+        if len(self.arguments) == len(available):
+            return available
         return {name: available[name] for name in self.arguments}
 
 
@@ -149,13 +154,13 @@ class Mounted:
     def cannot_answer(self, scope: Scope) -> str | None:
         """Why a query with this scope is not sent to it, or None."""
         asked = scope.set_fields()
-        if self.pinned is not None:
-            held = self.pinned.set_fields()
-            other = [f for f, value in asked.items() if f in held and held[f] != value]
-            if other:
-                return NotConcerned(f"it holds another {' and '.join(other)}")
-        pinned = self.pinned.set_fields() if self.pinned is not None else {}
-        known = self.scope_fields | self.returned_scope_fields | pinned.keys()
+        if self.pinned is None and asked.keys() <= self.returned_scope_fields:
+            return None  # the usual case
+        held = self.pinned.set_fields() if self.pinned is not None else {}
+        other = [f for f, value in asked.items() if f in held and held[f] != value]
+        if other:
+            return NotConcerned(f"it holds another {' and '.join(other)}")
+        known = self.scope_fields | self.returned_scope_fields | held.keys()
         unknown = [f for f in asked if f not in known]
         if unknown:
             return f"it cannot keep records apart by {' and '.join(unknown)}"

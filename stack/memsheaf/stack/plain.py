@@ -6,10 +6,10 @@ would break the merge for everybody.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from math import inf
-from types import NoneType
-from typing import Any
+from typing import Any, TypeGuard
 
 from .errors import InvalidRecord
 from .kinds import Kind
@@ -18,35 +18,18 @@ from .results import Hit
 from .scope import Scope
 from .text import clean
 
-__all__ = ["plain_hit", "plain_record"]
+__all__ = ["are_plain", "plain_hit", "plain_record"]
 
-_FIELDS: dict[str, type] = {
-    "id": str,
-    "content": str,
-    "kind": Kind,
-    "importance": float,
-    "tags": tuple,
-    "evergreen": bool,
-    "metadata": dict,
-    "scope": Scope,
-    "created_at": datetime,
-    "updated_at": datetime,
-    "last_accessed_at": datetime,
-    "access_count": int,
-    "expires_at": NoneType,
-    "origin": Origin,
-    "derived_from": tuple,
-}
-_SOUND = [[*_FIELDS.values()], [*{**_FIELDS, "expires_at": datetime}.values()]]
+_COUNT = len(MemoryRecord.model_fields)
 
 
 def plain_hit(given: object) -> Hit | str:
     """The hit as it may be believed, or why it may not."""
-    if type(given) is Hit and _is_plain(given):
-        return given
     if not issubclass(type(given), Hit):
         return "not a Hit with a MemoryRecord"
     assert isinstance(given, Hit)
+    if are_plain((given,)):
+        return given
     if not issubclass(type(given.record), MemoryRecord):
         return "not a Hit with a MemoryRecord"
     record = plain_record(given.record)
@@ -64,18 +47,21 @@ def plain_hit(given: object) -> Hit | str:
     return Hit(record, score, relevance, native)
 
 
-def _is_plain(hit: Hit) -> bool:
-    """Whether a hit needs no mending, which is the usual case and has to be quick."""
-    record, score, share = hit.record, hit.score, hit.relevance
-    return (
-        type(record) is MemoryRecord
-        and type(score) is float
-        and -inf < score < inf
-        and (share is None or (type(share) is float and 0.0 <= share <= 1.0))
-        and type(hit.native_ids) is tuple
-        and not (hit.native_ids or hit.sources)
-        and _is_sound(record.__dict__)
-    )
+def are_plain(hits: Sequence[object]) -> TypeGuard[Sequence[Hit]]:
+    """Whether no hit needs mending, which is the usual case and has to be quick."""
+    for hit in hits:
+        if type(hit) is not Hit or type(hit.record) is not MemoryRecord:
+            return False
+        score, share, native = hit.score, hit.relevance, hit.native_ids
+        if type(score) is not float or not -inf < score < inf:
+            return False
+        if share is not None and (type(share) is not float or not 0.0 <= share <= 1.0):
+            return False
+        if type(native) is not tuple or native or hit.sources:
+            return False
+        if not _is_sound(hit.record.__dict__):
+            return False
+    return True
 
 
 def plain_record(given: object) -> MemoryRecord | None:
@@ -88,7 +74,8 @@ def plain_record(given: object) -> MemoryRecord | None:
         return given  # type: ignore[return-value]
     try:
         made = MemoryRecord.make(
-            id=fields.get("id"), **{n: fields[n] for n in _FIELDS if n in fields and n != "id"}
+            id=fields.get("id"),
+            **{n: fields[n] for n in MemoryRecord.model_fields if n in fields and n != "id"},
         )
     except InvalidRecord:
         return None
@@ -97,17 +84,34 @@ def plain_record(given: object) -> MemoryRecord | None:
 
 def _is_sound(fields: dict[str, Any]) -> bool:
     """Whether every field of a record has its type and what the merge relies on holds."""
-    if list(map(type, fields.values())) not in _SOUND:
+    if len(fields) != _COUNT:
         return False
-    content, tags, expires = fields["content"], fields["tags"], fields["expires_at"]
+    (
+        record_id, content, kind, importance, tags, evergreen, metadata, scope,
+        created, updated, accessed, count, expires, origin, sources,
+    ) = fields.values()  # fmt: skip
     return (
-        fields["updated_at"].tzinfo is not None
-        and fields["created_at"].tzinfo is not None
-        and (expires is None or expires.tzinfo is not None)
-        and 0.0 <= fields["importance"] <= 1.0
-        and (not tags or all(type(tag) is str for tag in tags))
+        type(record_id) is str
+        and type(content) is str
+        and type(kind) is Kind
+        and type(importance) is float
+        and type(tags) is tuple
+        and type(evergreen) is bool
+        and type(metadata) is dict
+        and type(scope) is Scope
+        and type(created) is datetime
+        and type(updated) is datetime
+        and type(accessed) is datetime
+        and type(count) is int
+        and (expires is None or (type(expires) is datetime and expires.tzinfo is not None))
+        and type(origin) is Origin
+        and type(sources) is tuple
+        and created.tzinfo is not None
+        and updated.tzinfo is not None
+        and 0.0 <= importance <= 1.0
+        and (not tags or {*map(type, tags)} == {str})
         and content != ""
-        and (("\0" not in content) if content.isascii() else clean(content) == content)
+        and clean(content) == content
     )
 
 

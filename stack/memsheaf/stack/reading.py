@@ -11,7 +11,7 @@ from .contract import Order
 from .core import Core, check_count, check_id
 from .cursors import read_cursor, write_cursor
 from .errors import Incomplete, InvalidQuery, ProviderError
-from .fanout import Accepted, Answer
+from .fanout import Accepted, Answer, Request
 from .filters import Filter
 from .hits import accept_hits, accept_record, accept_records
 from .merge import Listing, Merged, merge, merge_recent, resolve_reranker
@@ -51,7 +51,7 @@ class Reader:
         core.ensure_open()
         query, notes = self._query(text)
         wanted = check_count(limit, "limit", core.settings.search_limit, MOST)
-        if not (isinstance(min_relevance, int | float) and 0 <= min_relevance <= 1):
+        if not (isinstance(min_relevance, (int, float)) and 0 <= min_relevance <= 1):
             raise InvalidQuery("min_relevance must be a number from 0 to 1")
         asked_scope = core.scope(scope)
         conditions = Filter.of(filters)
@@ -65,8 +65,7 @@ class Reader:
         )
         outcomes = tuple(a.outcome for a in answers)
         best = hits.best(wanted, min_relevance)
-        reached = [a.request.mounted for a in answers if a.outcome.ok or not a.outcome.concerned]
-        wider = None if best else self._wider(query, asked_scope, conditions, reached, until)
+        wider = None if best else self._wider(query, asked_scope, conditions, answers, until)
         result = SearchResult(tuple(best), outcomes, notes, wider)
         told = core.tell("after_search", text=query, scope=asked_scope, result=result)
         return replace(result, outcomes=outcomes + told) if told else result
@@ -224,23 +223,18 @@ class Reader:
     ) -> builtins.list[Answer]:
         """Ask providers for hits; each answer's value is ``(hits, was_full)``."""
         core = self._core
-        return core.read(
-            operation,
-            [
-                core.request(
-                    m,
-                    "prefetch" if operation == "prefetch" and m.has("prefetch") else "search",
-                    accept_hits(m, scope, filters, limit),
-                    m.cannot_answer(scope),
-                    text=text,
-                    scope=scope,
-                    limit=limit,
-                    filters=filters,
-                )
-                for m in mounted
-            ],
-            until,
-        )
+        arguments = {"text": text, "scope": scope, "limit": limit, "filters": filters}
+        requests = [
+            Request(
+                m,
+                "prefetch" if operation == "prefetch" and m.has("prefetch") else "search",
+                arguments,
+                accept_hits(m, scope, filters, limit),
+                core.disabled or m.cannot_answer(scope),
+            )
+            for m in mounted
+        ]
+        return core.read(operation, requests, until)
 
     def _ranked(
         self,
@@ -295,7 +289,7 @@ class Reader:
         text: str,
         scope: Scope,
         filters: Filter | None,
-        readers: Sequence[Mounted],
+        answers: Sequence[Answer],
         until: float,
     ) -> WiderScope | None:
         """How many matches the user's whole memory holds, where a narrower scope holds none."""
@@ -305,7 +299,8 @@ class Reader:
         if wider == scope:
             return None
         most = self._core.settings.overfetch_cap
-        answers = self.listings("search", readers, text, wider, most, filters, until)
+        reached = [a.request.mounted for a in answers if a.outcome.ok or not a.outcome.concerned]
+        answers = self.listings("search", reached, text, wider, most, filters, until)
         count = len(self._merge(text, answers, None))
         return WiderScope(wider, count) if count else None
 

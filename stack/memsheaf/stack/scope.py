@@ -76,7 +76,7 @@ class Scope:
 
     def set_fields(self) -> dict[ScopeField, str]:
         """The fields that are set, in the fixed order user, agent, session, namespace."""
-        pairs = ((name, getattr(self, name)) for name in SCOPE_FIELDS)
+        pairs = zip(SCOPE_FIELDS, self.key(), strict=True)
         return {name: value for name, value in pairs if value is not None}
 
     def key(self) -> tuple[str | None, str | None, str | None, str | None]:
@@ -88,14 +88,13 @@ class Scope:
 
         A scope with no field set matches nothing: only `Scope.EVERYONE` matches everything.
         """
-        user, agent, session, namespace = self.key()
-        if user is None and agent is None and session is None and namespace is None:
-            return False
+        user, agent, session, space = self.user_id, self.agent_id, self.session_id, self.namespace
         return (
             (user is None or user == owner.user_id)
             and (agent is None or agent == owner.agent_id)
             and (session is None or session == owner.session_id)
-            and (namespace is None or namespace == owner.namespace)
+            and (space is None or space == owner.namespace)
+            and not (user is None and agent is None and session is None and space is None)
         )
 
     def require_readable(self) -> Scope:

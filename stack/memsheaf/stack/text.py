@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean", "last_word", "same_content_key"]
+__all__ = ["clean", "last_words", "same_content_key"]
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
@@ -17,6 +17,8 @@ def clean(text: str) -> str:
     >>> clean("a\x00b")
     'a\ufffdb'
     """
+    if text.isascii() and "\0" not in text:  # nothing to replace, and the usual case
+        return text
     return _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -32,12 +34,11 @@ def same_content_key(content: str) -> str:
     return _SPACE.sub(" ", folded).strip()
 
 
-def last_word(content: str) -> str:
-    """The last word of `same_content_key`, which is cheap: contents that differ in it differ.
+def last_words(content: str) -> str:
+    """The last two words of `same_content_key`, which is cheap: contents that differ here differ.
 
-    >>> last_word(" The deploy  Window ")
-    'window'
+    >>> last_words(" The deploy  Window ")
+    'deploy window'
     """
     text = content if content.isascii() else same_content_key(content)
-    words = text.rsplit(None, 1)
-    return words[-1].lower() if words else ""
+    return " ".join(text.rsplit(None, 2)[-2:]).lower()
