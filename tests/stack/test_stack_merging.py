@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memsheaf.stack import (
@@ -67,6 +67,7 @@ def test_the_formulas() -> None:
         normalise("magic", [1.0])
 
 
+@example([1.0, 255.94718655609827, 1.9471865560982735])
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6))
 def test_a_hit_that_all_put_first_scores_exactly_1(weights: list[float]) -> None:
     lists = [listing(f"p{n}", TEA, COFFEE, weight=w) for n, w in enumerate(weights)]

@@ -141,11 +141,11 @@ def merge(
         )
     if rerank is not None and pool.hits:
         lists.append(("rerank", rerank_weight, *_reranked(rerank, text, pool, fusion)))
-    sums = [0.0] * len(pool.hits)
+    sums, weights = [0.0] * len(pool.hits), 0.0
     for _, weight, places, values in lists:
+        weights += weight  # as the sums are: from Python 3.12 on, sum() rounds otherwise
         for place, value in zip(places, values, strict=True):
             sums[place] += weight * value
-    weights = sum(weight for _, weight, _, _ in lists)
     scores = [
         total / weights * (1.0 if share > 0 else demotion)
         for total, share in zip(sums, relevance, strict=True)
