@@ -19,7 +19,7 @@ _LATIN = "A-Za-z\u00aa\u00ba\u00c0-\u024f"
 _HAN = "\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 
-_words = re.compile(f"[{_LATIN}]{{1,11}}").findall
+_shorten = re.compile(f"[{_LATIN}]{{1,11}}").subn
 _pieces = re.compile(f"[{_LATIN}]{{1,5}}").findall
 _accented = re.compile("[\u00c0-\u024f]").findall
 _digits = re.compile(r"\d{1,3}").findall
@@ -46,19 +46,17 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("Mira plays the cello in Graz.")
     7
     """
-    words = _words(text)
+    rest, words = _shorten("a", text)  # one letter divides what is counted below as well
     foreign = sum(map(_NOT_ENGLISH.__contains__, text.lower().split()))
     plain = text.isascii()
     accents = 0 if plain else len(_accented(text))
-    if words and (
-        foreign * 20 >= len(words) or (accents and accents * 100 >= sum(map(len, words)))
-    ):
-        words = _pieces(text)
-    tokens = len(words) + 1.5 * len(_digits(text))
-    tokens += 0.7 * (len(_signs(text)) + text.count("_"))
-    tokens += 1.25 * len(_breaks(text))
+    letters = len(text) - len(rest) + words
+    if words and (foreign * 20 >= words or (accents and accents * 100 >= letters)):
+        words = len(_pieces(text))
+    tokens = words + 1.5 * len(_digits(rest))
+    tokens += 0.7 * (len(_signs(rest)) + rest.count("_")) + 1.25 * len(_breaks(rest))
     if not plain:
-        tokens += 0.73 * len(_han(text)) + 0.8 * len(_hangul(text)) + len(_others(text))
+        tokens += 0.73 * len(_han(rest)) + 0.8 * len(_hangul(rest)) + len(_others(rest))
     return math.ceil(tokens)
 
 
