@@ -18,8 +18,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _SCALAR = re.compile(rb"[^,:\[\]{}\" \t\r\n]*+")
-# All that does not open or close anything; possessive, so that no text makes it slow or deep. The
-# empty alternative ends the repeat: a try that fails loses the place up to Python 3.11.4 (gh-106052).
+# All that does not open or close anything; possessive, so that no text makes it slow or deep.
+# The empty alternative ends the repeat: up to Python 3.11.4 a try that fails loses the place.
 _FLAT = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"|)*+', re.DOTALL)
 
 
