@@ -14,6 +14,7 @@ __all__ = [
     "Bm25Reranker",
     "Reranker",
     "lexical_relevance",
+    "query_terms",
     "searchable",
     "share_of_idf",
     "term_set",
@@ -54,6 +55,11 @@ def term_set(text: str, analyzer: str = "english") -> frozenset[str]:
     return frozenset(terms(get_analyzer(analyzer), text))
 
 
+def query_terms(text: str, analyzer: str = "english") -> frozenset[str]:
+    """The terms of a query: those of its content words."""
+    return term_set(content_words(text), analyzer)
+
+
 def share_of_idf(text: str, held: Sequence[Set[str]], analyzer: str = "english") -> list[float]:
     """`lexical_relevance` for texts whose terms are known.
 
@@ -62,7 +68,7 @@ def share_of_idf(text: str, held: Sequence[Set[str]], analyzer: str = "english")
         held: The terms of each text.
         analyzer: The name of the text analysis that made them.
     """
-    wanted = set(terms(get_analyzer(analyzer), content_words(text)))
+    wanted = query_terms(text, analyzer)
     if not wanted or not held:
         return [0.0] * len(held)
     found = [wanted & each for each in held]

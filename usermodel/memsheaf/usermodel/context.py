@@ -9,8 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from memsheaf.index import content_words
-from memsheaf.stack.relevance import term_set
+from memsheaf.stack.relevance import query_terms, term_set
 
 from .codec import decode_profile
 from .profile import Line, LineKind
@@ -86,7 +85,7 @@ class RankedLines:
     def _match(self, text: str) -> dict[int, int]:
         """`lexical_relevance` of the lines that match at all, by place, in parts of `_WHOLE`."""
         size = len(self._lines)
-        found = [self._places.get(t, ()) for t in term_set(content_words(text[-_QUERY:]))]
+        found = [self._places.get(t, ()) for t in query_terms(text[-_QUERY:])]
         idfs = [math.log(1 + (size - len(p) + 0.5) / (len(p) + 0.5)) for p in found]
         total = math.fsum(idfs)
         matched: dict[int, int] = {}
