@@ -40,6 +40,7 @@ _HIDDEN = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSAFE = re.compile(f"[&{_BRACKETS}{_HIDDEN}]")
+_UNSAFE_ASCII = "&<>\x7f"
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for each call
 
 
@@ -165,7 +166,10 @@ def _memory_line(record: MemoryRecord) -> str:
 
 
 def _quote(value: object) -> str:
-    return _UNSAFE.sub(_escape, _encode(value))
+    line = _encode(value)
+    if line.isascii() and not any(map(line.__contains__, _UNSAFE_ASCII)):  # the usual case
+        return line
+    return _UNSAFE.sub(_escape, line)
 
 
 def _escape(match: re.Match[str]) -> str:
