@@ -5,8 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -61,8 +60,7 @@ def scope_options(*, everyone: bool) -> Callable[[Function], Function]:
     return decorate
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A stack and the scope that this call means."""
 
     stack: MemoryStack

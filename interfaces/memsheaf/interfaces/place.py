@@ -6,9 +6,8 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memsheaf.stack import ProviderUnavailable, Scope
 from memsheaf.stack.config_sources import (
@@ -34,8 +33,7 @@ _LOG = "sessions.db"
 _SETTINGS = ("MEMSHEAF_STACK_", "MEMSHEAF_SCOPE_", "MEMSHEAF_DISABLED")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where the sessions of a call lie.
 
     Attributes:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +48,7 @@ _SCOPE = ("user", "agent", "session", "namespace")
 _KEPT = 16  # scopes whose conversations are remembered
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(NamedTuple):
     """The conversations that a scope may see, and their statistics.
 
     Attributes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .items import Conversation, Item
 from .log_rows import Held, held_from, item_from
@@ -16,8 +15,7 @@ _AT_ONCE = 5000  # rows of the feed
 _TEXT = 16_000_000  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A conversation as it is now, and those of its items that changed.
 
     Attributes:
@@ -37,8 +35,7 @@ class Change:
     erased: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """A part of the feed; doing it twice changes nothing.
 
     Attributes:
@@ -77,12 +74,12 @@ def read_changes(connection: sqlite3.Connection, after: int, limit: int) -> Chan
     return Changes(tuple(_change(row, changed) for row, changed in found.items()), after, more)
 
 
-@dataclass(slots=True)
 class _Changed:
-    held: Held
-    items: dict[int, list[Any]] = field(default_factory=dict)
-    removed: set[int] = field(default_factory=set)
-    erased: bool = False
+    def __init__(self, held: Held) -> None:
+        self.held = held
+        self.items: dict[int, list[Any]] = {}
+        self.removed: set[int] = set()
+        self.erased = False
 
 
 def _change(row: int, changed: _Changed) -> Change:

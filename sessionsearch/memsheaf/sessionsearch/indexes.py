@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from memsheaf.stack import ProviderError, Scope
 
@@ -33,8 +32,7 @@ class IndexDamaged(ProviderError):
 Sort = Literal["relevance", "newest", "oldest"]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemQuery:
+class ItemQuery(NamedTuple):
     """What is looked for, and where.
 
     Attributes:
@@ -60,8 +58,7 @@ class ItemQuery:
     sort: Sort = "relevance"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An item that was found.
 
     Attributes:
@@ -79,8 +76,7 @@ class Candidate:
     same_text: int
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """What a query looked at.
 
     Attributes:
@@ -93,7 +89,7 @@ class Counts:
     conversations: int
     items: int
     matched: int
-    removed: Mapping[str, int] = field(default_factory=dict)
+    removed: Mapping[str, int]
 
 
 class SessionIndex(Protocol):

@@ -6,9 +6,8 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from memsheaf.stack import InvalidRecord, Scope, parse_time
 from memsheaf.stack.text import clean
@@ -34,8 +33,7 @@ __all__ = [
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A conversation as the file has it."""
 
     row: int
