@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memsheaf.providers.local import LocalStore
+from memsheaf.sessionsearch import SessionSearch, open_sessions
 from memsheaf.stack import Filter, Hit, MemoryRecord, MemoryStack, Scope, hookimpl
 
 Parse = Callable[[str], list[dict[str, Any]]]
@@ -37,6 +40,20 @@ class Known:
 @pytest.fixture
 def mira() -> Scope:
     return Scope(user_id="mira")
+
+
+@pytest.fixture
+def stack(mira: Scope) -> Iterator[MemoryStack]:
+    """A stack that knows one thing of Mira."""
+    with MemoryStack([LocalStore()], scope=mira) as made:
+        made.store("Mira plays the cello")
+        yield made
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[SessionSearch]:
+    with open_sessions(tmp_path / "sessions") as made:
+        yield made
 
 
 @pytest.fixture
