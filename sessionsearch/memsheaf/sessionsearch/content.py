@@ -13,10 +13,14 @@ from .items import Item
 __all__ = ["content_of", "same_text"]
 
 _DEEPEST = 16
+_TIES = {"id", "call_id"}
+"""What ties a tool's result to its call, and nobody said."""
 
 
 def content_of(item: Item) -> str:
     r"""The text of an item, and the words of its data that the text does not have.
+
+    Ids of calls are no words, and of an attachment only its name is.
 
     >>> content_of(Item("c", 0, "tool_call", data={"name": "find", "arguments": {"what": "cello"}}))
     'find\nwhat cello'
@@ -25,6 +29,10 @@ def content_of(item: Item) -> str:
         return item.text
     parts = [item.text] if item.text else []
     for key, value in item.data.items():
+        if key in _TIES:
+            continue
+        if key == "attachments":
+            value = "\n".join(_names(value))
         words = " ".join(_words(value, 0))
         if words and words not in item.text:
             parts.append(words if isinstance(value, str | Mapping) else f"{key} {words}")
@@ -36,6 +44,12 @@ def same_text(item: Item) -> int:
     words = same_content_key(content_of(item))
     named = f"{item.type}\0{item.role or ''}\0{words}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(named, digest_size=8).digest(), "little")
+
+
+def _names(attachments: Any) -> Iterator[str]:
+    for each in attachments if isinstance(attachments, list | tuple) else ():
+        if isinstance(each, Mapping) and isinstance(name := each.get("name"), str):
+            yield name
 
 
 def _words(value: Any, depth: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ __all__ = ["Conversation", "Item", "ItemOrigin", "NewItem", "check_name", "to_js
 
 _MAX_NAME = 512
 _MAX_TEXT = 64_000_000  # characters; far below what SQLite refuses
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class ItemOrigin(StrEnum):
@@ -157,7 +158,7 @@ def to_json(what: str, value: object) -> str:
     if not value:
         return "{}"
     try:
-        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+        text = _JSON.encode(dict(value))
     except (TypeError, ValueError, RecursionError):
         raise InvalidRecord(f"{what} cannot be written as JSON") from None
     if len(text) > _MAX_TEXT:

@@ -7,9 +7,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from memsheaf.stack import InvalidRecord, Scope, parse_time
+from memsheaf.stack import InvalidRecord, Scope
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin, NewItem, to_json
@@ -60,14 +60,14 @@ def encoded(item: object, recorded: int) -> dict[str, Any]:
     """The columns of an item, in the order of `ADD_ITEM`."""
     if not isinstance(item, NewItem):
         raise InvalidRecord(f"append takes NewItem, not {type(item).__name__}")
-    created = item.created_at
+    created = cast("datetime | None", item.created_at)  # a new item has read it
     return {
         "type": item.type,
         "role": item.role,
         "origin": item.origin.value,
         "status": item.status,
         "response_id": item.response_id,
-        "created": recorded if created is None else micros(parse_time(created)),
+        "created": recorded if created is None else micros(created),
         "recorded": recorded,
         "key": None if item.key is None else _digest(item.key),
         "text": item.text,

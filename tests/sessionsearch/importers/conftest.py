@@ -31,6 +31,15 @@ class Desk:
             path.write_text(text, encoding="utf-8", newline="")
         return path
 
+    def append(self, path: Path, text: str) -> None:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+    def user(self, uuid: str, words: str, session: str = "s") -> str:
+        """A line of Claude Code: what a user said."""
+        message = {"role": "user", "content": words}
+        return json.dumps({"type": "user", "uuid": uuid, "sessionId": session, "message": message})
+
     def run(self, *paths: Path, **options: Any) -> ImportSummary:
         scope = options.pop("scope", MIRA)
         format = options.pop("format", None)
@@ -50,6 +59,9 @@ class Desk:
     def said(self, conversation: str) -> list[tuple[str | None, str]]:
         """Role and text of each message."""
         return [(i.role, i.text) for i in self.items(conversation) if i.type == "message"]
+
+    def words(self, conversation: str = "claude-code:s") -> list[str]:
+        return [text for _, text in self.said(conversation)]
 
     def everything(self) -> list[Item]:
         found = self.log.conversations(MIRA, limit=None)
