@@ -74,7 +74,7 @@ def test_an_id_of_another_scope_is_refused_and_not_told(store: LocalStore) -> No
     assert not store.forget("a", OTTO)
     assert not store.update("a", OTTO, {"content": "x"})
     assert store.touch(["a"], OTTO) == 0
-    assert store.search("mine", OTTO, 10, None) == []
+    assert found(store, "mine", OTTO) == []
     held = store.get("a", MIRA)
     assert held is not None
     assert held.content == "mine"
