@@ -179,6 +179,28 @@ def test_a_warning_is_told_once_and_cannot_drive_the_terminal(run: Run, tmp_path
     assert b"\x1b" not in done.stderr
 
 
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_a_path_that_is_no_utf8_is_found_and_words_are_utf8(
+    run: Run, tmp_path: Path, locale: dict[str, str]
+) -> None:
+    folder = os.fsencode(tmp_path) + b"/b\xe4r"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 alone")
+    with open(folder + b"/chat.md", "w") as file:
+        file.write("## User\nWhere is the cello?\n\n## Assistant\nIn the hall.\n")
+    made = run("sessions", "import", folder + b"/chat.md", "--json", **locale)
+    assert json.loads(made.stdout)["added"] == 2, made.stderr
+    assert run("sessions", "export", "-o", folder + b"/out.jsonl", **locale).returncode == 0
+    assert os.path.getsize(folder + b"/out.jsonl")
+    missing = run("import", folder + b"/none.jsonl", **locale)
+    assert missing.returncode == 2
+    assert b"No such file" in missing.stderr
+    assert run("remember", "caf\u00e9".encode(), **locale).returncode == 0
+    assert b"caf\\u00e9" in run("list", "--json").stdout
+
+
 def test_a_data_folder_that_is_a_file_is_told_in_plain_words(run: Run, tmp_path: Path) -> None:
     (tmp_path / "here" / "memsheaf.toml").write_text("[[providers]]\ntype = 'local'\n")
     (tmp_path / "here" / ".memsheaf").write_text("mine")

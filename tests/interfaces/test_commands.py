@@ -1,19 +1,20 @@
 """Every command from end to end, on real files in a home of its own."""
 
-import json
+from __future__ import annotations
+
 import os
 import stat
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memsheaf.interfaces import main
 from memsheaf.interfaces.commands.demo import EXAMPLE
 from memsheaf.interfaces.commands.inspect import advice
+
+if TYPE_CHECKING:
+    from tests.interfaces.conftest import Run
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[31mred\r\x9b2J\u202eevil \u65e5\u672c"
 TWO_STORES = '[[providers]]\ntype = "local"\n\n[[providers]]\ntype = "sqlite"\n'
@@ -23,45 +24,15 @@ BROKEN_SECOND = (
 )
 
 
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Done]
+@pytest.fixture
+def home(home: Path) -> Path:
+    home.mkdir()
+    return home
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith("MEMSHEAF_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("MEMSHEAF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LOGNAME", "mira")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def ran(*words: str) -> Done:
-        capsysbinary.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        printed = capsysbinary.readouterr()
-        assert b"Traceback" not in printed.err
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Done(code, printed.out.decode(), printed.err.decode())
-
-    return ran
+def run(command: Run) -> Run:
+    return command
 
 
 def keys(value: dict[str, Any]) -> set[str]:

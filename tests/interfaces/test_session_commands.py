@@ -1,5 +1,7 @@
 """`memsheaf sessions …` from end to end, on small transcripts in a home of its own."""
 
+from __future__ import annotations
+
 import io
 import json
 import os
@@ -8,63 +10,25 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 
-from memsheaf.interfaces import main
 from memsheaf.interfaces.commands.sessions_import import progress_bar
 from memsheaf.interfaces.session_text import marked, short
 from memsheaf.sessionsearch.importers import Progress
 
+if TYPE_CHECKING:
+    from tests.interfaces.conftest import Run
+
 HOSTILE = "a\x1b]0;owned\x07\x1b[31mred\r\x9b2J\u202eevil cello"
 
 
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Done]
-
-
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith("MEMSHEAF_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("MEMSHEAF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "HERMES_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("LOGNAME", "mira")
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def ran(*words: object) -> Done:
-        capsysbinary.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(["sessions", *map(str, words)])
-        printed = capsysbinary.readouterr()
-        assert b"Traceback" not in printed.err
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Done(code, printed.out.decode(), printed.err.decode())
-
-    return ran
+def run(command: Run) -> Run:
+    return lambda *words: command("sessions", *words)
 
 
 def claude_line(uuid: str, role: str, text: str, **more: Any) -> str:

@@ -1,5 +1,7 @@
 """`--deriver llm` over the configured models, against real local servers."""
 
+from __future__ import annotations
+
 import json
 import re
 import threading
@@ -7,14 +9,16 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memsheaf.interfaces import main
 from memsheaf.interfaces.model_place import opened_models
 from memsheaf.stack import ConfigError
 from memsheaf.stack.config import load_config
+
+if TYPE_CHECKING:
+    from tests.interfaces.conftest import Run
 
 SAID = "We finally settled in Lisbon."
 
@@ -92,27 +96,19 @@ def chat() -> Iterator[ChatServer]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMSHEAF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LOGNAME", "mira")
-    (tmp_path / "here").mkdir()
-    (tmp_path / "home").mkdir(mode=0o700)
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "home"
+def home(home: Path) -> Path:
+    home.mkdir(mode=0o700)
+    return home
 
 
-Run = Callable[..., tuple[int, Any, str]]
+Answer = Callable[..., tuple[int, Any, str]]
 
 
 @pytest.fixture
-def run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+def run(home: Path, command: Run) -> Answer:
     def ran(*words: str) -> tuple[int, Any, str]:
-        capsysbinary.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([*words, "--json"])
-        printed = capsysbinary.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, json.loads(printed.out or b"null"), printed.err.decode()
+        done = command(*words, "--json")
+        return done.code, json.loads(done.out or "null"), done.err
 
     return ran
 
@@ -131,7 +127,7 @@ def table(name: str, kind: str, url: str, key: str | None = None) -> str:
     ],
 )
 def test_learn_with_a_configured_model(
-    run: Run, home: Path, chat: ChatServer, kind: str, base: str, path: str
+    run: Answer, home: Path, chat: ChatServer, kind: str, base: str, path: str
 ) -> None:
     text = table("user_model", kind, chat.url + base, "a-long-secret-key")
     (home / "memsheaf.toml").write_text(text, encoding="utf-8")
@@ -148,7 +144,7 @@ def test_learn_with_a_configured_model(
     assert "models.user_model.base_url" in json.dumps(shown)
 
 
-def test_a_question_is_worded_by_the_model(run: Run, home: Path, chat: ChatServer) -> None:
+def test_a_question_is_worded_by_the_model(run: Answer, home: Path, chat: ChatServer) -> None:
     (home / "memsheaf.toml").write_text(table("primary", "ollama", chat.url), encoding="utf-8")
     run("user", "correct", "Lives in Lisbon")
     chat.text = '{"answer": "In Lisbon.", "lines": ["L1"]}'
@@ -160,13 +156,13 @@ def test_a_question_is_worded_by_the_model(run: Run, home: Path, chat: ChatServe
     assert (code, out["answer"]) == (1, None)
 
 
-def test_depth_asks_once_more(run: Run, home: Path, chat: ChatServer) -> None:
+def test_depth_asks_once_more(run: Answer, home: Path, chat: ChatServer) -> None:
     (home / "memsheaf.toml").write_text(table("primary", "ollama", chat.url), encoding="utf-8")
     run("user", "learn", SAID, "--deriver", "llm", "--depth", "2")
     assert len(chat.asked) >= 2
 
 
-def test_the_chain_goes_on_where_a_model_is_down(run: Run, home: Path, chat: ChatServer) -> None:
+def test_the_chain_goes_on_where_a_model_is_down(run: Answer, home: Path, chat: ChatServer) -> None:
     down = table("user_model", "ollama", "http://127.0.0.1:9")
     main_model = table("primary", "openai", chat.url + "/v1")
     (home / "memsheaf.toml").write_text(down + main_model, encoding="utf-8")
@@ -186,7 +182,7 @@ def test_the_order_is_slot_auxiliary_primary(home: Path) -> None:
 NAMES = ("primary", "auxiliary", "user_model")
 
 
-def test_without_a_model_the_error_names_the_table(run: Run, home: Path) -> None:
+def test_without_a_model_the_error_names_the_table(run: Answer, home: Path) -> None:
     code, out, error = run("user", "learn", SAID, "--deriver", "llm")
     assert (code, out) == (2, None)
     assert "[models.user_model]" in error
@@ -195,7 +191,7 @@ def test_without_a_model_the_error_names_the_table(run: Run, home: Path) -> None
 
 
 def test_a_failing_model_changes_nothing_and_shows_no_key(
-    run: Run, home: Path, chat: ChatServer
+    run: Answer, home: Path, chat: ChatServer
 ) -> None:
     chat.status = 401
     text = table("primary", "openai", chat.url + "/v1", "a-long-secret-key")
@@ -211,7 +207,7 @@ def test_a_failing_model_changes_nothing_and_shows_no_key(
     assert (code, out["lines"]) == (0, 1)
 
 
-def test_the_configured_timeout_counts(run: Run, home: Path, chat: ChatServer) -> None:
+def test_the_configured_timeout_counts(run: Answer, home: Path, chat: ChatServer) -> None:
     chat.stall = 2.0
     text = table("primary", "ollama", chat.url) + "timeout = 0.2\n"
     (home / "memsheaf.toml").write_text(text, encoding="utf-8")
@@ -221,7 +217,7 @@ def test_the_configured_timeout_counts(run: Run, home: Path, chat: ChatServer) -
 
 
 def test_a_projects_model_is_never_asked_before_trust(
-    run: Run, home: Path, chat: ChatServer
+    run: Answer, home: Path, chat: ChatServer
 ) -> None:
     Path("memsheaf.toml").write_text(table("primary", "ollama", chat.url), encoding="utf-8")
     code, _, error = run("user", "learn", SAID, "--deriver", "llm")

@@ -1,12 +1,11 @@
 """`memsheaf user …` from end to end, in a home of its own."""
 
+from __future__ import annotations
+
 import json
-import os
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,48 +14,16 @@ from memsheaf.interfaces.commands.user import _SUBCOMMANDS
 from memsheaf.sessionsearch import ItemOrigin, NewItem, open_sessions
 from memsheaf.stack import MemoryStack, Scope
 
+if TYPE_CHECKING:
+    from tests.interfaces.conftest import Done, Run
+
 HOSTILE = "a\x1b]0;owned\x07\x1b[31mred\r\x9b2J\u202eevil"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Done]
-
-
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith("MEMSHEAF_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("MEMSHEAF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LOGNAME", "mira")
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def run(home: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def ran(*words: str) -> Done:
-        capsysbinary.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(["user", *words])
-        printed = capsysbinary.readouterr()
-        assert b"Traceback" not in printed.err
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Done(code, printed.out.decode(), printed.err.decode())
-
-    return ran
+def run(command: Run) -> Run:
+    return lambda *words: command("user", *words)
 
 
 def texts(done: Done) -> list[str]:

@@ -84,9 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     logging.getLogger("memsheaf").addHandler(_Told())
-    # Words are UTF-8 whatever the locale says; Python decoded them by the locale.
-    given = sys.argv[1:] if arguments is None else arguments
-    code = _code([os.fsencode(word).decode("utf-8", "replace") for word in given])
+    code = _code(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         gc.freeze()  # the process ends: looking for garbage in all it holds would take longer
     sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -9,6 +10,17 @@ from typing import Any
 import click
 
 __all__ = ["LazyGroup"]
+
+
+class _Text(click.types.StringParamType):
+    """Words are UTF-8 whatever the locale says; Python decoded them by the locale, as paths are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The words, what is no UTF-8 in them replaced."""
+        return os.fsencode(value).decode("utf-8", "replace") if isinstance(value, str) else value
+
+
+_TEXT = _Text()
 
 
 class LazyGroup(click.Group):
@@ -32,6 +44,9 @@ class LazyGroup(click.Group):
             return None
         module = import_module(f"memsheaf.interfaces.commands.{self._modules[cmd_name][0]}")
         command: click.Command = module.COMMANDS[cmd_name]
+        for each in command.params:
+            if each.type is click.STRING:
+                each.type = _TEXT
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
