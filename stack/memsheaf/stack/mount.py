@@ -46,7 +46,7 @@ class Mode(StrEnum):
 _READING, _WRITING = (Mode.READ_WRITE, Mode.READ), (Mode.READ_WRITE, Mode.WRITE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: old pluggy cannot look through them on Python 3.11.0 to 3.11.2
 class Down:
     """Stands for a provider that could not be opened; every operation tells why.
 
