@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from operator import itemgetter
 
 import numpy as np
 
@@ -28,9 +27,6 @@ _FEW = 1_024
 """Allowed documents up to which all are scored."""
 _FAN_IN = 64
 """Segments of a bulk before they are merged."""
-
-
-_first = itemgetter(0)
 
 
 class BM25Index:
@@ -197,13 +193,13 @@ class BM25Index:
                 best, score, share = top(sources, query, limit, weighted, phrase)
         if phrase and best:
             score *= 1 + phrase * np.concatenate([s.adjacent(d, query.sequence) for s, d in best])
+        values = score.tolist()
+        least = sorted(values)[-limit] if limit < len(values) else 0.0
         places = [(source.part.ids, doc) for source, docs in best for doc in docs.tolist()]
-        ranked = sorted(zip((-score).tolist(), share.tolist(), places, strict=True), key=_first)
-        worst = ranked[min(limit, len(ranked)) - 1][0] if ranked else 0.0
         rows = [
-            (value, ids[doc], part)
-            for value, part, (ids, doc) in ranked
-            if value <= worst and value < 0
+            (-value, ids[doc], part)
+            for value, part, (ids, doc) in zip(values, share.tolist(), places, strict=True)
+            if value >= least and value > 0
         ]
         rows.sort()
         return [IndexHit(id, -value, min(1.0, part)) for value, id, part in rows[:limit]]

@@ -50,7 +50,9 @@ def merge(sources: Sequence[Segment], version: int) -> Iterator[Merged | None]:
     kept = [partitions[i] for i in used.tolist()]
     longest, fractional, smallest = zip(*(s.rounding for s in sources), strict=True)
     rounding = max(longest), any(fractional), min(smallest)
-    yield Segment({**postings, **documents.arrays}, Strings(ids), kept, first, rounding), targets
+    merged = Segment({**postings, **documents.arrays}, Strings(ids), kept, first, rounding)
+    yield from merged.make_columns()
+    yield merged, targets
 
 
 def _partitions(

@@ -11,12 +11,10 @@ from .documents import Partition
 from .neighbours import Near
 from .sources import Source
 from .store import Store
+from .vocabulary import Vocabulary
 
 VARIANTS = 64
 """Terms that a word stands for at the most."""
-
-REMEMBERED = 1 << 16
-"""Raw tokens of queries whose terms are remembered."""
 
 Asked = list[tuple[int, Near]]
 """Per distinct word how often it occurs, and the terms that it may stand for."""
@@ -30,6 +28,7 @@ class Query:
         sequence: the number of each word in order, below -1 where it was never indexed.
         asked: the distinct words.
         terms: their terms that are held.
+        held: number of documents that hold each term.
         factors: weight per term: occurrences in the query times similarity.
         strength: per term idf times factor times (k1 + 1).
         portion: per term the idf that a document matches with it, 0 where `shared` says it.
@@ -43,6 +42,7 @@ class Query:
     sequence: list[int]
     asked: Asked
     terms: list[int]
+    held: list[int]
     factors: list[float]
     strength: list[float]
     portion: list[float]
@@ -64,7 +64,7 @@ def prepare(
     prefix: bool,
 ) -> tuple[list[Source], Query]:
     """Take a snapshot of the selected partitions, and weigh the text's terms in it."""
-    sequence = _numbers(store, analyzer, text)
+    sequence = _numbers(store.vocabulary, analyzer, text)
     asked = _words(sequence)
     numbers = [n for _, slot in asked for n, _ in slot]
     sources, count, total, df = store.snapshot(numbers, where)
@@ -107,29 +107,27 @@ def prepare(
             source.bounds = [source.bounds[place[n]] for n in terms]
     strength = [idf[n] * factor * (k1 + 1) for n, factor in zip(terms, factors, strict=True)]
     mean = total / count if total else 1.0
-    query = Query(sequence, asked, terms, factors, strength, portion, shared, whole, k1, b, mean)
+    number_held = [held[n] for n in terms]
+    query = Query(
+        sequence, asked, terms, number_held, factors, strength, portion, shared, whole, k1, b, mean
+    )
     return sources, query
 
 
-def _numbers(store: Store, analyzer: Analyzer, text: str) -> list[int]:
+def _numbers(vocabulary: Vocabulary, analyzer: Analyzer, text: str) -> list[int]:
     """Return the numbers of the text's terms in order; an unknown one gets a number below -1."""
-    known = store.asked
     found: list[int] = []
     unknown: dict[str, int] = {}
     for token in analyzer.tokenize(text):
-        numbers = known.get(token)
-        if numbers is None:
-            terms = analyzer.expand(token)
-            own = [(store.vocabulary.find(term), term) for term in terms]
-            numbers = tuple(
-                unknown.setdefault(term, -2 - len(unknown)) if number is None else number
-                for number, term in own
-            )
-            if min(numbers, default=0) >= 0:
-                if len(known) >= REMEMBERED:
-                    known.clear()
-                known[token] = numbers
-        found += numbers
+        code = vocabulary.get(token, -1)
+        if code >= 0:
+            found.append(code)
+            continue
+        terms = zip(vocabulary.known(token), analyzer.expand(token), strict=True)
+        found += [
+            unknown.setdefault(term, -2 - len(unknown)) if number is None else number
+            for number, term in terms
+        ]
     return found
 
 

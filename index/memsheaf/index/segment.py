@@ -1,7 +1,7 @@
 """An immutable part of the index: postings in CSR, documents sorted by partition."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,14 @@ import numpy.typing as npt
 from .batch import Batch
 from .columns import Column, column
 from .documents import Partition
-from .impacts import FREQUENCIES, Table, encode
+from .impacts import FREQUENCIES, encode
 from .strings import Ints as Ints
 from .strings import Strings, spread
 
+LARGE = 4_096
+"""Documents from which terms may be looked up for a few instead of adding their lists ..."""
+SHARE = 12
+"""... those that at least one in so many documents holds."""
 COLUMNS = 1 << 27
 """Bytes of the columns that a segment keeps."""
 SPANS = 1 << 16
@@ -44,6 +48,7 @@ class Segment:
         rounding: bounds on the documents' lengths and frequencies.
         died: per document the version that removed it (int64), or None while all live.
         gone: number of removed documents.
+        count: number of documents, dead ones included.
         name: its file, once it is saved.
     """
 
@@ -55,24 +60,47 @@ class Segment:
     died: Ints | None = None
     gone: int = 0
     name: str = ""
+    count: int = field(init=False)
     _heaviest: float | None = None
-    _uniform: bool | None = None
-    columns: dict[tuple[int, tuple[float, float, int]], Column] = field(default_factory=dict)
+    columns: dict[int, Column] = field(default_factory=dict)
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     selections: dict[Partition, Selection] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return int(self.first[-1])
+    def __post_init__(self) -> None:
+        self.count = int(self.first[-1])
 
-    @property
-    def count(self) -> int:
-        """Number of documents, dead ones included."""
-        return len(self)
+    def __len__(self) -> int:
+        return self.count
 
     @property
     def size(self) -> int:
         """Number of postings."""
-        return len(self.arrays["docs"])
+        return len(self.docs)
+
+    @property
+    def docs(self) -> npt.NDArray[np.int32]:
+        """The document of each posting."""
+        return self.arrays["docs"]
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint16]:
+        """The code of each posting."""
+        return self.arrays["codes"]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.float64]:
+        """The weighted length per document."""
+        return self.arrays["lengths"]
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """The weight per document."""
+        return self.arrays["weights"]
+
+    @property
+    def odd(self) -> bool:
+        """Whether codes do not tell all frequencies."""
+        return len(self.arrays["odd"]) > 0
 
     @property
     def heaviest(self) -> float:
@@ -80,13 +108,6 @@ class Segment:
         if self._heaviest is None:
             self._heaviest = float(self.arrays["weights"].max())
         return self._heaviest
-
-    @property
-    def uniform(self) -> bool:
-        """Whether no document has a weight other than 1."""
-        if self._uniform is None:
-            self._uniform = bool((self.arrays["weights"] == 1.0).all())
-        return self._uniform
 
     def sequence(self, doc: int) -> npt.NDArray[np.int32]:
         """Return the term sequence of a document, -1 between fields."""
@@ -107,11 +128,13 @@ class Segment:
 
     def _range(self, term: int) -> tuple[int, int]:
         own, start = self.arrays["terms"], self.arrays["start"]
-        at = int(own.searchsorted(np.int32(term)))
-        held = at < len(own) and own[at] == term
+        at = term  # as long as it is the only segment, it holds all terms
+        if at >= len(own) or own.item(at) != term:
+            at = int(own.searchsorted(np.int32(term)))
+        held = at < len(own) and own.item(at) == term
         if len(self.spans) >= SPANS:
             self.spans.clear()
-        found = self.spans[term] = (int(start[at]), int(start[at + 1])) if held else (0, 0)
+        found = self.spans[term] = (start.item(at), start.item(at + 1)) if held else (0, 0)
         return found
 
     def present(self, terms: npt.NDArray[np.int32], where: Partition) -> npt.NDArray[np.bool_]:
@@ -137,21 +160,21 @@ class Segment:
         inside: npt.NDArray[np.bool_] = docs.take(low, mode="clip") < chosen.stop
         return inside & (low < end)
 
-    def column(self, begin: int, end: int, table: Table) -> Column | None:
-        """Return the weights of the postings between two places as a column, if there is room."""
-        key = begin, table.key
-        found = self.columns.get(key)
-        if found is None:
-            if len(self.columns) * 2 * len(self) > COLUMNS:
-                self.columns = {k: c for k, c in self.columns.items() if k[1] == table.key}
-                if len(self.columns) * 2 * len(self) > COLUMNS:
-                    return None
-            docs = self.arrays["docs"][begin:end]
-            codes = self.arrays["codes"][begin:end]
-            weights = table.weights.take(codes)
-            if not self.uniform:
-                weights *= self.arrays["weights"].take(docs)
-            found = self.columns[key] = column(len(self), docs, codes, weights)
+    def make_columns(self) -> Iterator[None]:
+        """Make the columns of the terms that many documents hold, one at a step."""
+        if self.count >= LARGE:
+            start = self.arrays["start"]
+            often = (np.diff(start) * SHARE >= self.count).nonzero()[0]
+            for begin, end in zip(start[often].tolist(), start[often + 1].tolist(), strict=True):
+                self.column(begin, end)
+                yield
+
+    def column(self, begin: int, end: int) -> Column | None:
+        """Return the postings between two places as a column, if there is room."""
+        found = self.columns.get(begin)
+        if found is None and 2 * len(self) * (len(self.columns) + 1) <= COLUMNS:
+            docs, codes = self.arrays["docs"][begin:end], self.arrays["codes"][begin:end]
+            found = self.columns[begin] = column(len(self), docs, codes)
         return found
 
     def frequencies(self, at: Ints) -> npt.NDArray[np.float64]:

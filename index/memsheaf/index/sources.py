@@ -1,6 +1,5 @@
 """One segment, or the head, as a single search sees it."""
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -8,59 +7,72 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .columns import LEVELS, Column, add
+from .columns import Column
 from .documents import Partition
 from .head import Head
-from .impacts import FREQUENCIES, Table
-from .segment import Array, Ints, Segment
+from .impacts import FREQUENCIES
+from .segment import LARGE, Ints, Segment
+from .strings import distinct
 
 Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-LONG = 4_096
-"""Postings from which a list may be used as a column ..."""
-SHARE = 12
-"""... if at least one in so many documents holds the term."""
-
-
-_NONE = np.zeros(0, np.int32)
+_NONE, _NO_CODES = np.zeros(0, np.int32), np.zeros(0, np.uint16)
 
 
 class Source:
     """The documents of a part that were there when the search began.
 
     Attributes:
-        base: its first place in the accumulator.
+        base: what to add to a document for its place among those of all sources.
         lo: its first document that is searched.
         span: how many documents are searched.
         docs, codes: postings of all lists.
         bounds: per term, where its list begins and ends in them.
         at: per posting its place in the part, None if that is the same.
-        odd: whether codes do not tell all frequencies.
-        scattered: the terms whose postings are added one by one, and their bounds.
-        columns: the columns of the other terms.
+        columns: those that were asked for, by the term's place in the query.
     """
 
-    def __init__(self, part: Segment | Head, count: int, size: int, version: int) -> None:
-        self.part, self.count = part, count
-        self.base, self.lo, self.span = 0, 0, count
-        died = part.died
-        self._died, self._version = (died[:count] if died is not None else None), version
+    __slots__ = (
+        *("part", "count", "base", "lo", "span", "docs", "codes", "bounds", "at", "columns"),
+        *("_size", "_version", "_keep"),
+    )
+
+    def __init__(self, part: Segment | Head, version: int) -> None:
+        self.part, self.count, self._version = part, part.count, version
+        self.base, self.lo, self.span = 0, 0, part.count
+        self.docs, self.codes, self._size = _NONE, _NO_CODES, 0
         self._keep: Mask | None = None
-        self.columns: dict[int, Column] = {}
-        self.scattered: list[tuple[int, int, int]] = []
+        self.columns: dict[int, Column | None] = {}
         self.bounds: list[tuple[int, int]] = []
         self.at: Ints | None = None
         if isinstance(part, Head):
-            self.lengths, self.weights = part.lengths[:count], part.weights[:count]
-            self.docs, self.codes, self._size, self.odd = part.docs, part.codes, size, part.odd
-        else:
-            self.lengths, self.weights = part.arrays["lengths"], part.arrays["weights"]
-            self.docs, self.codes = part.arrays["docs"], part.arrays["codes"]
-            self._size, self.odd = size, len(part.arrays["odd"]) > 0
+            self._size = part.size
+
+    @property
+    def lengths(self) -> Floats:
+        """The length per document."""
+        return self.part.lengths
+
+    @property
+    def weights(self) -> Floats:
+        """The weight per document."""
+        return self.part.weights
+
+    @property
+    def odd(self) -> bool:
+        """Whether codes do not tell all frequencies."""
+        return self.part.odd
+
+    @property
+    def large(self) -> bool:
+        """Whether terms may be looked up in it for a few documents."""
+        return self.span >= LARGE
 
     def alive(self, docs: npt.NDArray[Any]) -> Mask | None:
         """Return which of the documents live, None if all do."""
-        return None if self._died is None else self._died.take(docs) > self._version
+        died = self.part.died
+        return None if died is None else died.take(docs) > self._version
 
     def kept(self) -> Ints:
         """Return the selected live documents."""
@@ -83,11 +95,11 @@ class Source:
 
     def gather(self, terms: Sequence[int]) -> None:
         """Look up the postings of the terms."""
-        if isinstance(self.part, Segment):
-            self.bounds = self.part.ranges(terms)
+        part = self.part
+        if isinstance(part, Segment):
+            self.docs, self.codes, self.bounds = part.docs, part.codes, part.ranges(terms)
         else:
-            lists = self.part.lists(self._size, terms)
-            self.docs, self.codes, self.at, self.bounds = lists
+            self.docs, self.codes, self.at, self.bounds = part.lists(self._size, terms)
 
     def restrict(self, where: Partition) -> None:
         """Keep only the documents of the selected partitions."""
@@ -116,8 +128,9 @@ class Source:
         count, total = self.span, float(lengths.sum())
         if self._keep is not None:
             count, total = int(np.count_nonzero(self._keep)), float(lengths[self._keep].sum())
-        if self._died is not None and self.span:
-            gone = self._died[self.lo : self.lo + self.span] <= self._version
+        died = self.part.died
+        if died is not None and self.span:
+            gone = died[self.lo : self.lo + self.span] <= self._version
             if self._keep is not None:
                 gone &= self._keep
             dead = gone.nonzero()[0]
@@ -147,41 +160,37 @@ class Source:
 
     def matching(self) -> Ints:
         """Return the distinct documents of all lists."""
-        return distinct([self.docs[b:e] for b, e in self.bounds]).astype(np.int64)
+        return distinct(np.concatenate([_NONE, *(self.docs[b:e] for b, e in self.bounds)])).astype(
+            np.int64
+        )
 
-    def plan(self, table: Table, columns: bool) -> int:
-        """Choose which lists are added posting by posting, and which as columns; count those."""
-        part, least = self.part, self.count + 1
-        if columns and self.at is None and self.span == self.count and isinstance(part, Segment):
-            least = max(LONG, self.count // SHARE)
-        for i, (b, e) in enumerate(self.bounds):
-            column = part.column(b, e, table) if e - b >= least else None  # type: ignore[union-attr]
-            if column:
-                self.columns[i] = column
-            elif b < e:
-                self.scattered.append((i, b, e))
-        return len(self.columns)
+    def column(self, term: int) -> Column | None:
+        """Return the column of a term that many documents hold, None if it has but its list."""
+        if term not in self.columns:
+            begin, end = self.bounds[term]
+            whole = self.at is None and self.span == self.count and begin < end
+            part = self.part if whole else None
+            self.columns[term] = part.column(begin, end) if isinstance(part, Segment) else None
+        return self.columns[term]
 
-    def factored(self, factors: Sequence[float]) -> list[tuple[Column, int]]:
-        """Return the columns, and what a level of each is worth."""
-        return [(c, math.ceil(factors[i] * c.step)) for i, c in self.columns.items()]
+    def peak(self, term: int, table: Floats32) -> float:
+        """Return a weight that the term has in no document more than."""
+        column = self.column(term)
+        return table.item(column.peak) if column else 1.0
 
-    def add_columns(self, sums: Array, factors: Sequence[float]) -> int:
-        """Add the columns to the sums; return by how much these may then be too large."""
-        columns = self.factored(factors)
-        add(columns, sums)
-        return sum([factor + LEVELS for _, factor in columns])
-
-    def most(self, factors: Sequence[float]) -> int:
-        """Return the most that the columns can add to a sum."""
-        return sum([factor * LEVELS for _, factor in self.factored(factors)])
-
-    def look_up(self, docs: Ints, factors: Sequence[float], sums: Array) -> int:
-        """Add the columns to the sums of documents, see `add_columns`."""
-        columns = self.factored(factors)
-        for column, factor in columns:
-            sums += column.levels.take(docs).astype(np.uint16) * np.uint16(factor)
-        return sum([factor + LEVELS for _, factor in columns])
+    def look_up(self, term: int, docs: Ints) -> npt.NDArray[np.uint16]:
+        """Return the codes of a term in sorted documents, 0 where they lack it."""
+        column = self.column(term)
+        if column:
+            return column.codes.take(docs)
+        begin, end = self.bounds[term]
+        if begin == end:
+            return np.zeros(len(docs), np.uint16)
+        place = self.docs[begin : end - 1].searchsorted(docs.astype(np.int32))
+        place += begin
+        codes = self.codes.take(place)
+        codes *= self.docs.take(place) == docs
+        return codes
 
     def allowed(self, docs: Ints, test: Callable[[str], bool] | None) -> Mask | None:
         """Return which of the documents live and pass the test, None if all do."""
@@ -194,22 +203,15 @@ class Source:
 
     def frequencies(self, docs: Ints) -> Floats:
         """Return the exact frequency of each term (rows) in sorted documents (columns)."""
-        tf = np.zeros((len(self.bounds), len(docs)))
         wanted, own = docs.astype(np.int32), self.docs
-        rows: list[int] = []
-        begins: list[int] = []
+        rows = [i for i, (begin, end) in enumerate(self.bounds) if begin < end]
         places: list[Ints] = []
-        for i, (b, e) in enumerate(self.bounds):
-            column = self.columns.get(i)
-            if column and not self.odd:
-                tf[i] = column.frequencies(docs)
-            elif b < e:
-                rows.append(i)
-                begins.append(b)
-                places.append(own[b : e - 1].searchsorted(wanted))  # the last one is left over
+        for begin, end in [self.bounds[i] for i in rows]:
+            places.append(own[begin : end - 1].searchsorted(wanted))  # the last is left over
+            places[-1] += begin
+        tf = np.zeros((len(self.bounds), len(docs)))
         if rows:
-            place = np.array(places)
-            place += np.array(begins)[:, None]
+            place = np.concatenate(places).reshape(len(rows), -1)
             value = self._exact(place)
             value *= own.take(place) == wanted
             tf[rows] = value
@@ -231,12 +233,3 @@ class Source:
                 own = self.part.sequence(doc).tolist()
                 share[n] = len(pairs.intersection(pairwise(own))) / len(pairs)
         return share
-
-
-def distinct(places: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return the distinct values in order; sorting is several times faster than `np.unique`."""
-    joined = np.concatenate(places) if len(places) else np.zeros(0, np.int64)
-    joined.sort()
-    fresh = np.ones(len(joined), bool)
-    np.not_equal(joined[1:], joined[:-1], out=fresh[1:])
-    return joined[fresh]

@@ -34,7 +34,6 @@ class Store:
         live: number of documents.
         total: sum of their lengths.
         df: number of live documents per term.
-        asked: the terms of raw tokens of queries, where all are known.
         weighted: whether any document has a weight other than 1.
     """
 
@@ -49,7 +48,6 @@ class Store:
         self._fields = fields
         self.head = Head(self._names, fields)
         self._places: dict[str, int] = {}
-        self.asked: dict[str, tuple[int, ...]] = {}
         self._merge: Iterator[tuple[Segment, list[Ints]] | None] | None = None
         self._merging: list[Segment] = []
         self._merge_version = self._changes = 0
@@ -267,7 +265,7 @@ class Store:
         """Return what a reader searches, as it is now; call it under the lock."""
         parts: list[Segment | Head] = [*self.segments, self.head]
         version = self.version
-        return [Source(p, p.count, p.size, version) for p in parts if p.count]
+        return [Source(part, version) for part in parts if part.count]
 
     def snapshot(
         self, terms: Sequence[int], where: Partition
@@ -276,7 +274,11 @@ class Store:
         with self.lock:
             self._grow()
             sources = self.sources()
-            count, total, df = self.live, self.total, self.df[np.array(terms, np.int32)].tolist()
+            count, total, df = (
+                self.live,
+                self.total,
+                self.df.take(np.array(terms, np.int32)).tolist(),
+            )
         if not any(where):
             for source in sources:
                 source.gather(terms)

@@ -97,3 +97,12 @@ def spread(start: Ints, sizes: Ints) -> Ints:
     """Return start[0], start[0] + 1, … for each run."""
     ends = np.cumsum(sizes)
     return np.repeat(start - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sort values, and return the distinct ones; several times faster than `np.unique`."""
+    values.sort()
+    fresh = np.empty(len(values), bool)
+    fresh[:1] = True
+    np.not_equal(values[1:], values[:-1], out=fresh[1:])
+    return values[fresh]

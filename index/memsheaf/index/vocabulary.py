@@ -55,6 +55,17 @@ class Vocabulary(dict[str | None, int]):
         self[token] = code
         return code
 
+    def known(self, token: str) -> tuple[int | None, ...]:
+        """Return the numbers of the terms of a token of a query, None for an unknown term."""
+        code = self.get(token)
+        if code is None:
+            terms = self._expand(token)
+            numbers = tuple(map(self.find, terms))
+            if len(numbers) == 1 and numbers[0] is not None and len(self) < MEMO:
+                self[token] = numbers[0]
+            return numbers
+        return (code,) if code >= 0 else self._several[-2 - code]
+
     def _number(self, term: str) -> int:
         number = self.find(term)
         if number is None:
