@@ -1,14 +1,15 @@
 """Records at hand: read once, right for as long as their rows are the newest, and few."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from memsheaf.providers import local_records
+from memsheaf.providers import local_records, local_view
 from memsheaf.providers.catalog import Catalog
 from memsheaf.providers.local import LocalStore
-from memsheaf.providers.local_records import Records
+from memsheaf.providers.local_records import Records, read_row
 from memsheaf.providers.memory_log import MemoryLog
 from memsheaf.providers.oplog import Row
 from memsheaf.stack import MemoryRecord, Scope, StorageFull, StoreCorrupt
@@ -35,6 +36,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(row)
 
     monkeypatch.setattr(local_records, "read_row", counted)
+    monkeypatch.setattr(local_view, "read_row", counted)
     return seen
 
 
@@ -112,14 +114,40 @@ def test_only_the_last_used_are_kept() -> None:
         for n in range(5):
             writer.push(f"r{n}", note(f"tea {n}", id=f"r{n}").to_json(), None)
     for row in log.find([f"r{n}" for n in range(5)]).values():
-        catalog.put(records.read(row), row.sequence, "")
+        record = read_row(row)
+        catalog.put(record, row.sequence, "")
+        records.keep(row, record)
     assert list(records._held) == ["r2", "r3", "r4"]
     assert set(records.listed(catalog, ["r2", "r0", "gone"])) == {"r2", "r0"}
     assert list(records._held) == ["r4", "r2", "r0"]
 
 
+def test_what_was_read_too_early_is_not_kept() -> None:
+    log, catalog = MemoryLog(), Catalog()
+    records = Records(log, 3)
+    with log.writing() as writer:
+        writer.push("a", note("tea", id="a").to_json(), None)
+    early = log.find(["a"])["a"]
+    catalog.put(read_row(early), early.sequence, "")
+    newer = Row(early.sequence + 1, "a", note("coffee", id="a").to_json())
+    find = log.find
+
+    def overtaken(record_ids: Sequence[str]) -> dict[str, Row]:
+        rows = find(record_ids)
+        catalog.put(read_row(newer), newer.sequence, "")
+        records.keep(newer, read_row(newer))
+        return rows
+
+    log.find = overtaken  # type: ignore[method-assign]
+    assert records.listed(catalog, ["a"])["a"].content == "tea"
+    log.find = find  # type: ignore[method-assign]
+    assert records.listed(catalog, ["a"])["a"].content == "coffee"
+    catalog.remove("a")
+    records.drop("a")
+    assert records._held == {}
+
+
 def test_a_row_with_another_id_is_damaged() -> None:
-    records = Records(MemoryLog(), 3)
     text = json.dumps({**json.loads(note("tea", id="a").to_json()), "id": "b"})
     with pytest.raises(StoreCorrupt, match="row 7"):
-        records.read(Row(7, "a", text))
+        read_row(Row(7, "a", text))

@@ -73,8 +73,9 @@ class Catalog:
 
     def rows(self, record_ids: Sequence[str]) -> dict[str, int]:
         """The numbers of the rows of those records that are there."""
+        places = self._find_all(record_ids)  # first: another thread may be making the arrays longer
         alive, rows = self._data["alive"], self._data["row"]
-        found = zip(record_ids, self._find_all(record_ids), strict=True)
+        found = zip(record_ids, places, strict=True)
         return {i: int(rows[place]) for i, place in found if place is not None and alive[place]}
 
     def ordered(

@@ -215,7 +215,7 @@ class LocalStore:
     @hookimpl
     def get(self, record_id: str, scope: Scope) -> MemoryRecord | None:
         """The record, or None where the scope does not hold it or it is expired."""
-        record = self._opened().records.newest([record_id]).get(record_id)
+        record = self._opened().records.newest(record_id)
         if record is None or record.is_expired() or not scope.matches(record.scope):
             return None
         return record

@@ -19,8 +19,8 @@ __all__ = ["Records", "read_row"]
 class Records:
     """Reads records, and keeps those that were used last.
 
-    Each is kept with the number of its row. What a row says never changes, so a record is the
-    right one for as long as its row is the newest of its id.
+    Whoever moves the catalogue on says so here afterwards, with `keep` or `drop`. So what is kept
+    is never older than the catalogue, and needs no look into the log.
 
     Args:
         log: Where they are.
@@ -32,19 +32,34 @@ class Records:
         self._held: dict[str, tuple[int, MemoryRecord]] = {}
         self._lock = threading.Lock()
 
-    def newest(self, record_ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Records as the log has them now; forgotten and unknown ones are missing."""
-        rows = self._log.find(record_ids)
-        return {i: self.read(row) for i, row in rows.items() if row.text is not None}
+    def newest(self, record_id: str) -> MemoryRecord | None:
+        """A record as the log has it now; None where it is forgotten or unknown."""
+        row = self._log.find((record_id,)).get(record_id)
+        if row is None or row.text is None:
+            return None
+        held = self._held.get(record_id)
+        return _own(held[1]) if held is not None and held[0] == row.sequence else read_row(row)
 
     def listed(self, catalog: Catalog, record_ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Records at least as new as a catalogue, which saves asking the log for those at hand."""
-        rows = catalog.rows(record_ids)
-        known = {record_id: self._known(record_id, row) for record_id, row in rows.items()}
-        found = {record_id: record for record_id, record in known.items() if record is not None}
-        if len(found) < len(known):
-            found |= self.newest([record_id for record_id in known if record_id not in found])
-        return found
+        """Records at least as new as a catalogue; forgotten and unknown ones are missing."""
+        found = {}
+        with self._lock:
+            for record_id in record_ids:
+                held = self._held.pop(record_id, None)
+                if held is not None:
+                    self._held[record_id] = held  # the latest last
+                    found[record_id] = held[1]
+        if len(found) < len(record_ids):
+            missing = [record_id for record_id in record_ids if record_id not in found]
+            rows = [row for row in self._log.find(missing).values() if row.text is not None]
+            read = [(row, read_row(row)) for row in rows]
+            found |= {row.id: record for row, record in read}
+            with self._lock:
+                newest = catalog.rows([row.id for row in rows])
+                for row, record in read:
+                    if newest.get(row.id) == row.sequence:  # else it is about to be replaced
+                        self._put(row, record)
+        return {record_id: _own(record) for record_id, record in found.items()}
 
     def usable(
         self,
@@ -76,32 +91,25 @@ class Records:
                 ):
                     yield record
 
-    def read(self, row: Row) -> MemoryRecord:
-        """See `read_row`; only rows that were committed may be kept."""
-        known = self._known(row.id, row.sequence)
-        if known is not None:
-            return known
-        record = read_row(row)
+    def keep(self, row: Row, record: MemoryRecord) -> None:
+        """Take a row's record, which the catalogue has just been given."""
         with self._lock:
-            self._held[row.id] = row.sequence, record
-            if len(self._held) > self._most:
-                del self._held[next(iter(self._held))]
-        return record.copy_out() if record.metadata else record
+            self._put(row, record)
 
     def drop(self, record_id: str) -> None:
-        """Keep nothing of a record."""
+        """Keep nothing of a record, which the catalogue has just lost."""
         with self._lock:
             self._held.pop(record_id, None)
 
-    def _known(self, record_id: str, sequence: int) -> MemoryRecord | None:
-        with self._lock:
-            held = self._held.pop(record_id, None)
-            if held is None:
-                return None
-            self._held[record_id] = held  # the latest last
-        if held[0] != sequence:
-            return None
-        return held[1].copy_out() if held[1].metadata else held[1]
+    def _put(self, row: Row, record: MemoryRecord) -> None:
+        self._held[row.id] = row.sequence, record
+        if len(self._held) > self._most:
+            del self._held[next(iter(self._held))]
+
+
+def _own(record: MemoryRecord) -> MemoryRecord:
+    """A record whose metadata may be changed."""
+    return record.copy_out() if record.metadata else record
 
 
 def read_row(row: Row) -> MemoryRecord:

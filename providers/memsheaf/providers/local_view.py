@@ -13,7 +13,7 @@ from memsheaf.index import BM25Index, Document, Partition, SnapshotError
 from memsheaf.stack import Scope
 
 from .catalog import Catalog
-from .local_records import Records
+from .local_records import Records, read_row
 from .oplog import Row
 
 __all__ = ["TextSettings", "View", "drop_snapshot", "partition_of"]
@@ -82,12 +82,12 @@ class View:
 
     def _document(self, row: Row) -> Document | None:
         """Put a row into the catalogue; what is to be indexed, None where that is known."""
-        record = self._records.read(row)
+        record = read_row(row)
         fields = {"content": record.content, "tags": " ".join(record.tags)}
         indexed = "\0".join((*fields.values(), repr(record.scope.key())))
-        if self.catalog.put(record, row.sequence, indexed):
-            return Document(row.id, fields, partition_of(record.scope))
-        return None
+        is_new = self.catalog.put(record, row.sequence, indexed)
+        self._records.keep(row, record)
+        return Document(row.id, fields, partition_of(record.scope)) if is_new else None
 
     def save(self, folder: Path, identity: str) -> None:
         """Write a snapshot; the caller holds the log, so that nothing is forgotten meanwhile."""
