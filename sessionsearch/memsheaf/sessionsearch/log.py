@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,9 +22,9 @@ from .changes import Changes, read_changes
 from .index_files import IndexFiles
 from .items import Conversation, Item, NewItem, check_name, to_json
 from .log_file import LogFile
+from .log_removal import finish_erasures, hide, overwrite
 from .log_rows import (
     ITEM_FIELDS,
-    Held,
     at_places,
     describe,
     encoded,
@@ -41,12 +42,8 @@ from .log_schema import (
     ADD_ITEM,
     CHANGES,
     CONVERSATIONS,
-    ERASE_ITEMS,
-    ERASE_NOTE,
     ITEMS,
     MARK,
-    REFRESH,
-    drop_words,
 )
 from .log_values import END, by_order, number_of, time_of, types_of
 from .subscriptions import Subscription
@@ -80,7 +77,7 @@ class ConversationLog:
         self._timeout = timeout
         self._file = LogFile(Path(path).expanduser(), timeout)
         try:
-            self._finish_erasures(0)  # a process may have ended between an erasure and this
+            finish_erasures(self._file, 0)  # a process may have ended between an erasure and this
         except BaseException:
             self._file.close()
             raise
@@ -290,11 +287,13 @@ class ConversationLog:
         Returns:
             False where the scope sees nothing of the kind.
         """
-        return self._hide(conversation, scope, seq, hide=True)
+        place = None if seq is None else number_of("seq", seq, -1)
+        return self._removed(conversation, scope, partial(hide, seq=place, hidden=True))
 
     def restore(self, conversation: str, scope: Scope, seq: int | None = None) -> bool:
         """Show a deleted conversation or item again; False where there is none."""
-        return self._hide(conversation, scope, seq, hide=False)
+        place = None if seq is None else number_of("seq", seq, -1)
+        return self._removed(conversation, scope, partial(hide, seq=place, hidden=False))
 
     def erase(self, conversation: str, scope: Scope, seq: int | None = None) -> bool:
         """Remove a conversation's text, or one item's, deleted or not, from every file.
@@ -309,12 +308,11 @@ class ConversationLog:
             ProviderTimeout: The text is gone from the log, and a reader still holds the
                 write-ahead log; the next erasure or opening of the log empties it.
         """
-        scope.require_readable()
         place = None if seq is None else number_of("seq", seq, -1)
-        erased = self._overwrite(conversation, scope, place)
+        erased = self._removed(conversation, scope, partial(overwrite, seq=place))
         if erased:
             IndexFiles(self.path).drop()
-        if not self._finish_erasures(self._timeout):
+        if not finish_erasures(self._file, self._timeout):
             raise ProviderTimeout("erased, but a reader holds the old pages; erase again later")
         return erased
 
@@ -379,68 +377,14 @@ class ConversationLog:
     ) -> None:
         self.close()
 
-    def _hide(self, conversation: str, scope: Scope, seq: int | None, *, hide: bool) -> bool:
+    def _removed(self, conversation: str, scope: Scope, remove: Callable[..., bool]) -> bool:
+        """Do something to a conversation that is not erased, where the scope sees it."""
         scope.require_readable()
-        place = number_of("seq", seq, -1)
         with self._file.writing() as connection:
             held = find(connection, conversation)
             if held is None or not scope.matches(held.conversation.scope):
                 return False
-            if seq is None:
-                connection.execute(
-                    "UPDATE conversations SET deleted = ? WHERE row = ?", (hide, held.row)
-                )
-                if held.deleted != hide:
-                    _changed(connection, held, None)
-                return held.deleted != hide
-            changed = connection.execute(
-                "UPDATE items SET deleted = ? WHERE conversation = ? AND seq = ? "
-                "AND NOT erased AND deleted <> ?",
-                (hide, held.row, place, hide),
-            ).rowcount
-            connection.execute(REFRESH, {"row": held.row})
-            if changed:
-                _changed(connection, held, place)
-            return changed > 0
-
-    def _overwrite(self, conversation: str, scope: Scope, seq: int | None) -> bool:
-        with self._file.writing() as connection:
-            held = find(connection, conversation)
-            if held is None or not scope.matches(held.conversation.scope):
-                return False
-            changed = connection.execute(ERASE_ITEMS, {"row": held.row, "seq": seq}).rowcount
-            if seq is None:
-                connection.execute(ERASE_NOTE, {"note": held.note})
-                connection.execute(
-                    "UPDATE conversations SET deleted = 1, erased = 1 WHERE row = ?", (held.row,)
-                )
-            elif not changed:
-                return False
-            connection.execute(REFRESH, {"row": held.row})
-            _changed(connection, held, seq, erased=True)
-            drop_words(connection)
-            connection.execute("INSERT INTO erasures DEFAULT VALUES")
-            return True
-
-    def _finish_erasures(self, seconds: float) -> bool:
-        """Empty the write-ahead log after erasures; False where a reader holds it so long."""
-        with self._file.reading() as connection:
-            done = connection.execute("SELECT max(number) FROM erasures").fetchone()[0]
-        if done is None:
-            return True
-        if not self._file.empty_log(seconds):
-            return False
-        with self._file.writing() as connection:
-            connection.execute("DELETE FROM erasures WHERE number <= ?", (done,))
-        return True
-
-
-def _changed(
-    connection: sqlite3.Connection, held: Held, seq: int | None, *, erased: bool = False
-) -> None:
-    last = held.conversation.last_seq
-    span = (0, -1 if last is None else last) if seq is None else (seq, seq)
-    connection.execute(ADD_CHANGE, (held.row, *span, erased))
+            return remove(connection, held)
 
 
 def _unavailable() -> IdUnavailable:
