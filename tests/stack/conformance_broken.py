@@ -22,33 +22,33 @@ from memsheaf.stack.doubles import InMemoryStore
 
 class WrongOrder(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         return super().search(text, scope, limit, filters)[::-1]
 
 
 class DistanceForScore(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         hits = super().search(text, scope, limit, filters)
         return [Hit(h.record, 1 / (1 + h.score), h.relevance) for h in hits]
 
 
 class RelevanceIsScore(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         hits = super().search(text, scope, limit, filters)
         return [Hit(h.record, h.score, h.score * 10) for h in hits]
 
 
 class ScopeIgnored(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         return super().search(text, Scope.EVERYONE, limit, filters)
 
 
 class PatternScope(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         if scope.user_id in ("%", "*"):
             scope = Scope.EVERYONE
         return super().search(text, scope, limit, filters)
@@ -68,13 +68,13 @@ class ForgetForAnyone(InMemoryStore):
 
 class LimitIgnored(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         return super().search(text, scope, 1_000, filters)
 
 
 class FilterAfterLimit(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         hits = super().search(text, scope, limit, None)
         return [h for h in hits if filters is None or filters.matches(h.record)]
 
@@ -87,7 +87,7 @@ class MutatedRecord(InMemoryStore):
 
 class SharedRecord(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         hits = super().search(text, scope, limit, filters)
         return [Hit(self._records[h.id], h.score, h.relevance) for h in hits]
 
@@ -127,7 +127,7 @@ class OlderCopyWins(InMemoryStore):
 
 class EmptyQueryRaises(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         if not text.strip():
             raise InvalidQuery("the text is empty")
         return super().search(text, scope, limit, filters)
@@ -135,7 +135,7 @@ class EmptyQueryRaises(InMemoryStore):
 
 class QuerySyntaxRaises(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         if text.count('"') % 2:
             raise InvalidQuery("unbalanced quotes")
         return super().search(text, scope, limit, filters)
@@ -143,7 +143,7 @@ class QuerySyntaxRaises(InMemoryStore):
 
 class AllWordsNeeded(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         hits = super().search(text, scope, limit, filters)
         return [h for h in hits if h.relevance is None or h.relevance > 0.999]
 
@@ -169,7 +169,7 @@ class PagesOverlap(InMemoryStore):
 
 class SearchTouches(InMemoryStore):
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         hits = super().search(text, scope, limit, filters)
         self.touch([h.id for h in hits], scope)
         return hits

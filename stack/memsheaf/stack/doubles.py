@@ -66,7 +66,7 @@ class InMemoryStore:
         return len(self._records)
 
     @hookimpl
-    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> list[Hit]:
+    def search(self, text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
         """Hits by BM25 over the records that the scope may see."""
         with self._lock:
             moment = now()
@@ -78,8 +78,10 @@ class InMemoryStore:
             else:
                 visible.sort(key=lambda record: (record.recency(moment), record.id), reverse=True)
                 ranked = self._scored(text, [record.id for record in visible])
-            hits = finish(ranked, self._records, scope, filters, limit)
-            return [Hit(hit.record.copy_out(), hit.score, hit.relevance) for hit in hits]
+            return finish(ranked, self._copy, scope, filters, limit)
+
+    def _copy(self, record_id: str) -> MemoryRecord:
+        return self._records[record_id].copy_out()
 
     def _scored(self, text: str, ids: Sequence[str]) -> list[tuple[str, float, float | None]]:
         wanted = set(terms(self._analyzer, text))

@@ -143,6 +143,8 @@ class FanOut:
                     continue
                 pooled[place] = (call, due)
                 call.when_ended(lambda _, place=place: ended.put(place))  # type: ignore[misc]
+        if pooled and inline:
+            time.sleep(0)  # the interpreter to the threads, so that these do not hold them up
         for place in inline:
             limit = min(requests[place].mounted.timeout or timeout, deadline - start)
             answers[place] = self._run_inline(operation, requests[place], limit)

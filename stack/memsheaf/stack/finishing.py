@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from operator import itemgetter
 
 from .filters import Filter
+from .plain import are_plain
 from .records import MemoryRecord
 from .results import Hit
 from .scope import Scope
 from .times import now
 
-__all__ = ["finish"]
+__all__ = ["Finished", "finish"]
+
+
+class Finished(tuple[Hit, ...]):
+    """Hits that `finish` has checked, so that the stack need not check each of them again.
+
+    Attributes:
+        scope: For whom; None where nothing was checked.
+        filters: Under which conditions.
+        until: When the first of them expires.
+    """
+
+    scope: Scope | None = None
+    filters: Filter | None = None
+    until: datetime | None = None
+
+    def holds(self, scope: Scope, filters: Filter | None) -> bool:
+        """Whether it was checked for this very question, and none has expired since."""
+        return (
+            self.scope is scope
+            and self.filters is filters
+            and (self.until is None or self.until > now())
+        )
 
 
 def finish(
@@ -19,11 +44,12 @@ def finish(
     scope: Scope,
     filters: Filter | None,
     limit: int,
-) -> list[Hit]:
+) -> Sequence[Hit]:
     """Turn an index's answer into hits, for a provider that is an index plus a table of records.
 
     Ids without a record (ghosts), records of another scope, expired ones and those that the
     filter refuses are dropped before the cut, so that `limit` counts what may be returned.
+    A search that returns the result as it is saves the stack from checking every hit again.
 
     Args:
         hits: Record id, score (larger is better) and relevance in [0, 1] or None.
@@ -37,16 +63,24 @@ def finish(
     """
     look_up = records.get if isinstance(records, Mapping) else records
     moment = now()
+    until: datetime | None = None
     kept: list[Hit] = []
-    for record_id, score, relevance in sorted(hits, key=lambda hit: -hit[1]):
+    for record_id, score, relevance in sorted(hits, key=itemgetter(1), reverse=True):
         if len(kept) >= limit:
             break
         record = look_up(record_id)
-        if (
-            record is not None
-            and scope.matches(record.scope)
-            and not record.is_expired(moment)
-            and (filters is None or filters.matches(record))
-        ):
-            kept.append(Hit(record, score, relevance))
-    return kept
+        if record is None or not scope.matches(record.scope):
+            continue
+        if filters is not None and not filters.matches(record):
+            continue
+        expires = record.expires_at
+        if expires is not None:
+            if expires <= moment:
+                continue
+            until = expires if until is None else min(until, expires)
+        kept.append(Hit(record, score, relevance))
+    if not are_plain(kept):
+        return kept  # the stack mends or drops each, and tells
+    finished = Finished(kept)
+    finished.scope, finished.filters, finished.until = scope, filters, until
+    return finished

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 
 from .errors import ProviderError
 from .fanout import Accepted
 from .filters import Filter
+from .finishing import Finished
 from .mount import Mounted
 from .plain import are_plain, plain_hit, plain_record
 from .records import MemoryRecord
@@ -28,41 +29,53 @@ def accept_hits(
     """
 
     def accept(answer: object) -> Accepted:
-        handed = iter(_iterate(answer))
-        given = [*itertools.islice(handed, limit)]
-        full = len(given) >= limit
-        dropped: list[str] = []
-        hits = given if are_plain(given) else _mended(given, dropped)
-        if mounted.pinned is not None:
-            hits = [stamped(hit, mounted) for hit in hits]
-        kept = []
-        moment = now()
-        for hit in hits:
-            reason = _refusal(hit.record, scope, filters, moment)
-            if reason is None:
-                kept.append(hit)
-            else:
-                dropped.append(reason)
-        notes = [f"{dropped.count(reason)} dropped: {reason}" for reason in dict.fromkeys(dropped)]
-        if full and next(handed, handed) is not handed:
-            notes.append(f"cut to the {limit} that were asked for")
+        notes: list[str] = []
+        hits: Sequence[Hit]
+        if (
+            type(answer) is Finished  # a subclass may hold anything
+            and len(answer) <= limit
+            and mounted.pinned is None
+            and answer.holds(scope, filters)
+        ):
+            hits, full = answer, len(answer) == limit
+        else:
+            handed = iter(_iterate(answer))
+            given = [*itertools.islice(handed, limit)]
+            full = len(given) == limit
+            hits = _believed(given, notes, mounted, scope, filters)
+            if full and next(handed, handed) is not handed:
+                notes.append(f"cut to the {limit} that were asked for")
         if filters is not None and not mounted.filters_natively:
             notes.append("filtered by the stack")
-        return Accepted((kept, full), len(kept), tuple(notes))
+        return Accepted((hits, full), len(hits), tuple(notes))
 
     return accept
 
 
-def _mended(given: Iterable[object], dropped: list[str]) -> list[Hit]:
-    """The hits that may be believed; why others may not is added to what was dropped."""
-    hits = []
-    for each in given:
-        hit = plain_hit(each)
-        if isinstance(hit, Hit):
-            hits.append(hit)
-        else:
+def _believed(
+    given: Sequence[object],
+    notes: list[str],
+    mounted: Mounted,
+    scope: Scope,
+    filters: Filter | None,
+) -> list[Hit]:
+    """The hits that may be shown; how many may not is added to the notes."""
+    kept: list[Hit] = []
+    dropped: list[str] = []
+    moment = now()
+    for hit in given if are_plain(given) else map(plain_hit, given):
+        if isinstance(hit, str):
             dropped.append(hit)
-    return hits
+            continue
+        if mounted.pinned is not None:
+            hit = stamped(hit, mounted)
+        reason = _refusal(hit.record, scope, filters, moment)
+        if reason is None:
+            kept.append(hit)
+        else:
+            dropped.append(reason)
+    notes += (f"{dropped.count(reason)} dropped: {reason}" for reason in dict.fromkeys(dropped))
+    return kept
 
 
 def accept_record(

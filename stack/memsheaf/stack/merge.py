@@ -133,18 +133,18 @@ def merge(
     relevance = _relevance(text, pool)
     lists: list[_Ranked] = []
     for listing, row in zip(listings, pool.places, strict=True):
-        best: dict[int, float] = {}  # each place once, where it is best
-        for place, hit in zip(row, listing.hits, strict=True):
-            best.setdefault(place, hit.score)
-        lists.append(
-            (listing.provider, listing.weight, [*best], normalise(fusion, [*best.values()]))
-        )
+        hits, places = listing.hits, row
+        if len({*row}) < len(row):  # each place once, where it is best
+            places = [*dict.fromkeys(row)]
+            hits = [hits[row.index(place)] for place in places]
+        values = normalise(fusion, [hit.score for hit in hits])
+        lists.append((listing.provider, listing.weight, places, values))
     if rerank is not None and pool.hits:
         lists.append(("rerank", rerank_weight, *_reranked(rerank, text, pool, fusion)))
     sums, weights = [0.0] * len(pool.hits), 0.0
-    for _, weight, places, values in lists:
+    for _, weight, ranked, each in lists:
         weights += weight  # as the sums are: from Python 3.12 on, sum() rounds otherwise
-        for place, value in zip(places, values, strict=True):
+        for place, value in zip(ranked, each, strict=True):
             sums[place] += weight * value
     scores = [
         total / weights * (1.0 if share > 0 else demotion)

@@ -76,18 +76,21 @@ class Pool:
         return rows
 
     def _join_by_content(self) -> None:
+        texts = [hit.record.content for hit in self.hits]
+        ends = {text: last_words(text) for text in {*texts}}
+        if len({*ends.values()}) == len(texts):
+            return  # equal contents end alike, and no two do
         hits, relevance = self.hits, self.relevance
         self.hits, self.relevance = [], []
-        by_end: dict[str, int] = {}  # equal contents end alike, which costs little to see
+        by_end: dict[str, int] = {}
         by_content: dict[tuple[object, str], int] = {}
         moved = []
-        for hit, said in zip(hits, relevance, strict=True):
-            record = hit.record
+        for hit, said, text in zip(hits, relevance, texts, strict=True):
             new = len(self.hits)
-            place = by_end.setdefault(last_words(record.content), new)
+            place = by_end.setdefault(ends[text], new)
             if place != new:
-                other = self.hits[place].record
-                if other.content != record.content or other.scope.key() != record.scope.key():
+                record, other = hit.record, self.hits[place].record
+                if other.content != text or other.scope.key() != record.scope.key():
                     by_content.setdefault(_content_key(other), place)
                     place = by_content.setdefault(_content_key(record), new)
             if place == new:
@@ -129,7 +132,7 @@ class Pool:
 
 def _is_better(hit: Hit, held: Hit) -> bool:
     """Whether of two copies the first is to be shown: a full one, then the newer."""
-    if bool(hit.native_ids) is bool(held.native_ids):
+    if (not hit.native_ids) is (not held.native_ids):
         return hit.record.updated_at > held.record.updated_at
     return not hit.native_ids
 
