@@ -14,11 +14,9 @@ from .sources import Floats32, Source
 from .strings import distinct
 
 GUESS = 3
-"""Postings of the best documents, for each that is wanted: a first guess ..."""
-HOPE = 0.25
-"""... and the share that the terms which are left give them of what they can."""
-MANY = 4_096
-"""Postings from which some are left out after each term that is looked up."""
+"""Postings of the best documents, for each that is wanted: a guess."""
+MANY = 8_192
+"""Postings from which it pays to guess better, and to leave some out after each term."""
 
 
 class Bounds:
@@ -116,20 +114,16 @@ class Bounds:
         if number < len(values):
             ordered = values.copy()
             ordered.partition(len(values) - number)
-            least = ordered[len(values) - number]
-            guess = self._enough(float(least), slack)
-            if left:
-                if guess <= most:
-                    return None
-                if np.count_nonzero(values >= math.floor(guess - (1 - HOPE) * most)) <= MANY:
-                    guess += HOPE * most
-                else:
-                    whole = self._whole(distinct(self._places[values >= least]))
-                    guess = max(guess, self._enough(_kth(whole, want), slack))
+            guess = self._enough(float(ordered[len(values) - number]), slack)
+            if left and guess <= most:
+                return None
         while True:
-            rows = (values >= max(0, math.floor(guess - most))).nonzero()[0]
-            self._rows = self._reaching(rows, guess) if left and len(rows) > MANY else rows
-            self._near = self._places.take(self._rows)
+            rows = self._reaching(guess - most)
+            if left and len(rows) > MANY:
+                first = self._whole(distinct(self._places.take(self._reaching(guess))))
+                guess = max(guess, self._enough(_kth(first, want), slack))
+                rows = self._fewer(self._reaching(guess - most), guess)
+            self._rows, self._near = rows, self._places.take(rows)
             places = distinct(self._near.copy())
             total = self._whole(places)
             enough = self._enough(_kth(total, want), slack)
@@ -137,6 +131,10 @@ class Bounds:
                 break
             guess = enough
         return places[total >= enough] if not left or enough > most else None
+
+    def _reaching(self, least: float) -> Ints:
+        """Return the postings whose documents have sums of at least so much."""
+        return (self._values >= max(0, math.floor(least))).nonzero()[0]
 
     def _enough(self, sum: float, slack: float) -> float:
         """Return the least sum of a document that may be better than one with a given sum."""
@@ -161,7 +159,7 @@ class Bounds:
             stop += len(docs)
         return HELD.take(codes >> 8)
 
-    def _reaching(self, rows: Ints, least: float) -> Ints:
+    def _fewer(self, rows: Ints, least: float) -> Ints:
         """Leave out postings of large sources whose documents cannot reach a sum."""
         places, kept = self._places.take(rows), []
         for source in self._sources:
