@@ -48,7 +48,7 @@ class Merged(Sequence[Hit]):
         if min_relevance > 0:
             wanted = [place for place in wanted if self._relevance[place] >= min_relevance]
         if len(wanted) > limit > 0:  # ties matter only as far as the cut
-            least = sorted((scores[place] for place in wanted), reverse=True)[limit - 1]
+            least = sorted([scores[place] for place in wanted], reverse=True)[limit - 1]
             wanted = [place for place in wanted if scores[place] >= least]
         return self._built(self._ordered(wanted)[:limit])
 

@@ -116,17 +116,11 @@ class Pool:
         for listing, hits, row in zip(self.listings, self._lists, self.places, strict=True):
             for rank, place in enumerate(row, start=1):
                 if place in found:
-                    hit, shown = hits[rank - 1], self.hits[place].record
-                    record = hit.record
-                    source = Source(
-                        listing.provider,
-                        rank,
-                        hit.score,
-                        listing.hits[rank - 1].record.id,
-                        hit.native_ids,
-                        record.id == shown.id and record.updated_at < shown.updated_at,
+                    hit, came_as = hits[rank - 1], listing.hits[rank - 1].record.id
+                    stale = _is_stale(hit.record, self.hits[place].record)
+                    found[place].append(
+                        Source(listing.provider, rank, hit.score, came_as, hit.native_ids, stale)
                     )
-                    found[place].append(source)
         return [tuple(found[place]) for place in places]
 
 
@@ -135,6 +129,12 @@ def _is_better(hit: Hit, held: Hit) -> bool:
     if (not hit.native_ids) is (not held.native_ids):
         return hit.record.updated_at > held.record.updated_at
     return not hit.native_ids
+
+
+def _is_stale(record: MemoryRecord, shown: MemoryRecord) -> bool:
+    if record is shown:
+        return False
+    return record.id == shown.id and record.updated_at < shown.updated_at
 
 
 def _content_key(record: MemoryRecord) -> tuple[object, str]:

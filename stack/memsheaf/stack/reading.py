@@ -251,8 +251,10 @@ class Reader:
         asked = max(limit, min(settings.overfetch * limit, settings.overfetch_cap))
         answers = self.listings(operation, readers, text, scope, asked, filters, until)
         hits = self._merge(text, answers, rerank)
+        if len(hits) >= limit or not self._core.may_ask_again(until):
+            return hits, answers
         full = [n for n, a in enumerate(answers) if a.value is not None and a.value[1]]
-        if len(hits) < limit and full and self._core.may_ask_again(until):
+        if full:
             again = [readers[n] for n in full]
             second = self.listings(operation, again, text, scope, asked * 2, filters, until)
             for n, answer in zip(full, second, strict=True):
