@@ -67,8 +67,29 @@ class Core:
             raise ScopeError(f"scope must be a Scope, not {type(chosen).__name__}")
         return chosen.require_readable()
 
-    def reopen(self, mounted: Mounted) -> Mounted:
-        """Open a provider that is down and mount it in its place; down again where it fails."""
+    def retry(self, name: str) -> bool:
+        """See `MemoryStack.retry`."""
+        for place, mounted in enumerate(self.mounted):
+            if mounted.name == name:
+                self.fanout.reset(name)
+                if isinstance(mounted.provider, Down):
+                    self.mounted[place] = self._reopened(mounted)
+                return self.mounted[place].down is None
+        raise UsageError(f"no provider is called {name!r}")
+
+    def close(self) -> tuple[Outcome, ...]:
+        """See `MemoryStack.close`."""
+        if self.closed:
+            return ()
+        self.closed = True
+        requests = [self.request(m, "close", Accepted) for m in self.mounted if m.has("close")]
+        answers = self.delivery.write("close", requests, lambda answer: None)
+        self.fanout.close()
+        self.native.close()
+        return tuple(a.outcome for a in answers)
+
+    def _reopened(self, mounted: Mounted) -> Mounted:
+        """A provider that is down, opened and mounted in its place; down again where it fails."""
         down = mounted.provider
         assert isinstance(down, Down)
         if down.reopen is None:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from .contract import Order
 from .core import Core
 from .errors import UsageError
-from .fanout import Accepted
 from .filters import Filter
 from .forgetting import Forgetter
-from .mount import Down, Mounted
+from .mount import Mounted
 from .reading import Reader
 from .records import MemoryRecord
 from .relevance import Reranker
@@ -274,15 +273,7 @@ class MemoryStack:
 
     def check(self) -> tuple[Outcome, ...]:
         """Each provider's health."""
-        core = self._core
-        core.ensure_open()
-        requests = [
-            core.request(
-                m, "check", _accept_check, None if m.has("check") or m.down else "it has no check"
-            )
-            for m in core.mounted
-        ]
-        return tuple(a.outcome for a in core.read("check", requests))
+        return self._reader.check()
 
     def retry(self, name: str) -> bool:
         """Open a provider again that is down, or close its breakers; True if it is up now.
@@ -290,13 +281,7 @@ class MemoryStack:
         Raises:
             UsageError: No provider has that name.
         """
-        for place, mounted in enumerate(self._core.mounted):
-            if mounted.name == name:
-                self._core.fanout.reset(name)
-                if isinstance(mounted.provider, Down):
-                    self._core.mounted[place] = self._core.reopen(mounted)
-                return self._core.mounted[place].down is None
-        raise UsageError(f"no provider is called {name!r}")
+        return self._core.retry(name)
 
     def late_outcomes(self) -> tuple[Outcome, ...]:
         """How writes ended that had been given up as timed out."""
@@ -351,15 +336,7 @@ class MemoryStack:
 
     def close(self) -> tuple[Outcome, ...]:
         """Close every provider; calling it again does nothing."""
-        core = self._core
-        if core.closed:
-            return ()
-        core.closed = True
-        requests = [core.request(m, "close", Accepted) for m in core.mounted if m.has("close")]
-        answers = core.delivery.write("close", requests, lambda answer: None)
-        core.fanout.close()
-        core.native.close()
-        return tuple(a.outcome for a in answers)
+        return self._core.close()
 
     def __enter__(self) -> Self:
         return self
@@ -371,7 +348,3 @@ class MemoryStack:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _accept_check(answer: object) -> Accepted:
-    return Accepted(answer, notes=(answer,) if isinstance(answer, str) else ())

@@ -203,6 +203,18 @@ class Reader:
         blocks = tuple((a.outcome.provider, a.value) for a in answers if a.value is not None)
         return Blocks(blocks, tuple(a.outcome for a in answers))
 
+    def check(self) -> tuple[Outcome, ...]:
+        """See `MemoryStack.check`."""
+        core = self._core
+        core.ensure_open()
+        requests = [
+            core.request(
+                m, "check", _accept_check, None if m.has("check") or m.down else "it has no check"
+            )
+            for m in core.mounted
+        ]
+        return tuple(a.outcome for a in core.read("check", requests))
+
     def _query(self, text: object) -> tuple[str, tuple[str, ...]]:
         if not isinstance(text, str):
             raise InvalidQuery(f"text must be text, not {type(text).__name__}")
@@ -313,6 +325,10 @@ def _accept_block(answer: object) -> Accepted:
     if not isinstance(answer, str):
         raise ProviderError(f"returned {type(answer).__name__}, not text or None")
     return Accepted(clean(answer), 1)
+
+
+def _accept_check(answer: object) -> Accepted:
+    return Accepted(answer, notes=(answer,) if isinstance(answer, str) else ())
 
 
 def _position(record: MemoryRecord) -> tuple[datetime, str]:
