@@ -45,6 +45,9 @@ _CLOSE = 0.4
 """Share of what neighbours could lend: they do not all hold the peaks of all words."""
 
 
+_NOTHING = np.zeros(0, np.int64), np.zeros(0, np.uint16)
+
+
 class Scored(NamedTuple):
     """Items that hold a word of the query: row, score, share of the query's idf."""
 
@@ -63,6 +66,8 @@ class Setting:
         lent: What the turn before lends, for each conversation.
         near: What an item gains of neighbours that hold as much as it, for each conversation.
         norm: What lengths make of the BM25 of each session.
+        factors: By role and type, for each kind of item; None for 1.
+        highest: The most that they can be.
     """
 
     def __init__(self, catalog: Catalog, searched: Searched, ranking: SessionRanking) -> None:
@@ -75,6 +80,8 @@ class Setting:
         self.near = (1 + _AFTER) * self.lent + (1 + _AFTER**2) * self.lent**2
         longest = searched.words / searched.conversations if searched.conversations else 1.0
         self.norm = self.k1 * (1 - b + b / (longest or 1.0) * words)
+        self.factors = catalog.factors(ranking.roles, ranking.types)
+        self.highest = 1.0 if self.factors is None else float(self.factors.max())
 
 
 class _List(NamedTuple):
@@ -97,6 +104,8 @@ class _List(NamedTuple):
     def postings(self, among: Mask) -> tuple[Ints, npt.NDArray[np.uint16]]:
         """The rows of some conversations that hold the word, and their codes."""
         runs = among.take(self.owners).nonzero()[0]
+        if not len(runs):
+            return _NOTHING
         chosen = runs if self.chosen is None else self.chosen.take(runs)
         return self.part.postings(self.place, self.runs, chosen)
 
@@ -195,9 +204,8 @@ class Evidence:
 
     def _most(self, reached: Floats, top: float) -> Floats:
         """What a score is at the most, by what items reach and their conversations lend."""
-        ranking = self._ranking
-        highest = max([1.0, *ranking.roles.values()]) * max([1.0, *ranking.types.values()])
-        most: Floats = (reached + self._scaled * (ranking.prior * top)) * highest
+        most = reached + self._scaled * (self._ranking.prior * top)
+        most *= self._setting.highest
         return most
 
     def _holding(self, among: Mask | None) -> Mask:
@@ -265,7 +273,7 @@ class Evidence:
             reached += f * f * (own[one] + _AFTER**2 * own[two])
         lent = ranking.prior / (1 + table["words"].take(rows) / ranking.tau)
         lent *= self._scaled.take(owners)
-        factors = self._catalog.factors(ranking.roles, ranking.types)
+        factors = self._setting.factors
         factor = None if factors is None else factors.take(table["kind"].take(rows))
         return _Found(rows, reached, lent, factor, share.take(rows), top)
 
