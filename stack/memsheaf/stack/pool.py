@@ -114,12 +114,14 @@ class Pool:
         """Every copy of the memories at some places, in the order of the lists."""
         found: dict[int, list[Source]] = {place: [] for place in places}
         for listing, hits, row in zip(self.listings, self._lists, self.places, strict=True):
-            for rank, place in enumerate(row, start=1):
+            for index, place in enumerate(row):
                 if place in found:
-                    hit, came_as = hits[rank - 1], listing.hits[rank - 1].record.id
+                    hit, came_as = hits[index], listing.hits[index].record.id
                     stale = _is_stale(hit.record, self.hits[place].record)
                     found[place].append(
-                        Source(listing.provider, rank, hit.score, came_as, hit.native_ids, stale)
+                        Source(
+                            listing.provider, index + 1, hit.score, came_as, hit.native_ids, stale
+                        )
                     )
         return [tuple(found[place]) for place in places]
 
