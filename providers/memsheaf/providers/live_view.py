@@ -6,7 +6,6 @@ import os
 import threading
 from pathlib import Path
 
-from .local_records import Records
 from .local_view import TextSettings, View, drop_snapshot
 from .memory_log import MemoryLog
 from .oplog import DiskLog, Log
@@ -15,7 +14,6 @@ __all__ = ["LiveView"]
 
 _BEHIND = 256  # writes that wait for the index at the most
 _WORTH_SAVING = 2_000
-_KEPT = 16_384  # records at hand, of 1.2 kB and their texts each
 
 
 class LiveView:
@@ -23,7 +21,6 @@ class LiveView:
 
     Attributes:
         log: The log.
-        records: Reads its records.
         lock: Held by whoever needs the view to stay as it is.
 
     Args:
@@ -35,7 +32,6 @@ class LiveView:
     def __init__(self, folder: Path | None, text: TextSettings, timeout: float) -> None:
         self._folder, self._text = folder, text
         self.log: Log = MemoryLog() if folder is None else DiskLog(folder, timeout)
-        self.records = Records(self.log, _KEPT)
         self.lock = threading.RLock()
         self._view: View | None = None
         self._behind = 0
@@ -90,15 +86,14 @@ class LiveView:
         """After a fork; a child derives its view anew."""
         self.log.resume()
         if child:
-            self.records = Records(self.log, _KEPT)
             self._view = None  # another thread may have been inside the index
         self.lock.release()
 
     def _restored(self, last: int) -> View:
         kept = None
         if self._folder is not None:
-            kept = View.restore(self._folder, self.log.identity, last, self.records, self._text)
-        return kept or View(self.records, self._text)
+            kept = View.restore(self._folder, self.log, last, self._text)
+        return kept or View(self.log, self._text)
 
     def _save(self, folder: Path) -> None:
         if self._view is None or not os.access(folder, os.W_OK):

@@ -142,7 +142,7 @@ class LocalStore:
         text = content_words(text) if self._text.analyzer.startswith("english") else text
         while True:
             found = view.index.search(text, asked, where=where, fuzzy=self._fuzzy)
-            records = live.records.listed(view.catalog, [hit.id for hit in found])
+            records = view.records.listed(view.catalog, [hit.id for hit in found])
             scored = [(hit.id, hit.score, hit.relevance) for hit in found]
             keep = len(found) if self._ranked else limit
             hits = finish(scored, records, scope, filters, keep)
@@ -215,7 +215,8 @@ class LocalStore:
     @hookimpl
     def get(self, record_id: str, scope: Scope) -> MemoryRecord | None:
         """The record, or None where the scope does not hold it or it is expired."""
-        record = self._opened().records.newest(record_id)
+        row = self._opened().log.find((record_id,)).get(record_id)
+        record = None if row is None or row.text is None else read_row(row)
         if record is None or record.is_expired() or not scope.matches(record.scope):
             return None
         return record
@@ -234,9 +235,9 @@ class LocalStore:
             place = (micros(moment), record_id)
         live = self._opened()
         with live.lock:
-            catalog = live.current().catalog
-            ids = catalog.ordered(scope, "created", newest=order == "newest", after=place)
-            usable = live.records.usable(catalog, ids, limit, scope, filters)
+            view = live.current()
+            ids = view.catalog.ordered(scope, "created", newest=order == "newest", after=place)
+            usable = view.records.usable(view.catalog, ids, limit, scope, filters)
             return list(islice(usable, max(0, limit)))
 
     @hookimpl
@@ -305,10 +306,10 @@ class LocalStore:
         self, live: LiveView, scope: Scope, limit: int, filters: Filter | None
     ) -> Sequence[Hit]:
         with live.lock:
-            catalog = live.current().catalog
-            ids = catalog.ordered(scope, "updated", newest=True, ceiling=micros(now()))
-            found = islice(live.records.usable(catalog, ids, limit, scope, filters), limit)
-            return [Hit(record, 0.0, 0.0) for record in found]
+            view = live.current()
+            ids = view.catalog.ordered(scope, "updated", newest=True, ceiling=micros(now()))
+            usable = view.records.usable(view.catalog, ids, limit, scope, filters)
+            return [Hit(record, 0.0, 0.0) for record in islice(usable, limit)]
 
     def _rank(self, hits: Sequence[Hit], filters: Filter | None) -> Sequence[Hit]:
         moment = now()

@@ -32,14 +32,6 @@ class Records:
         self._held: dict[str, tuple[int, MemoryRecord]] = {}
         self._lock = threading.Lock()
 
-    def newest(self, record_id: str) -> MemoryRecord | None:
-        """A record as the log has it now; None where it is forgotten or unknown."""
-        row = self._log.find((record_id,)).get(record_id)
-        if row is None or row.text is None:
-            return None
-        held = self._held.get(record_id)
-        return _own(held[1]) if held is not None and held[0] == row.sequence else read_row(row)
-
     def listed(self, catalog: Catalog, record_ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Records at least as new as a catalogue; forgotten and unknown ones are missing."""
         found = {}
@@ -102,6 +94,7 @@ class Records:
             self._held.pop(record_id, None)
 
     def _put(self, row: Row, record: MemoryRecord) -> None:
+        self._held.pop(row.id, None)
         self._held[row.id] = row.sequence, record
         if len(self._held) > self._most:
             del self._held[next(iter(self._held))]

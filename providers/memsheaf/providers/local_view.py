@@ -14,11 +14,12 @@ from memsheaf.stack import Scope
 
 from .catalog import Catalog
 from .local_records import Records, read_row
-from .oplog import Row
+from .oplog import Log, Row
 
 __all__ = ["TextSettings", "View", "drop_snapshot", "partition_of"]
 
 _FOLDER = "index"
+_KEPT = 16_384  # records at hand, of 1.2 kB and their texts each
 _FIELD_WEIGHTS = {"content": 1.0, "tags": 1.0}
 
 
@@ -43,13 +44,20 @@ class TextSettings(NamedTuple):
 class View:
     """The index and the catalogue as of one sequence number; `apply` moves it on.
 
+    Attributes:
+        index: Finds ids by text.
+        catalog: Orders ids by time.
+        records: Reads the records of ids.
+        sequence: The number of the newest row that was taken in.
+        saved: The number as of which the view is saved.
+
     Args:
-        records: Reads rows, and keeps what it read.
+        log: Where the rows are from.
         text: How text is indexed.
     """
 
-    def __init__(self, records: Records, text: TextSettings) -> None:
-        self._records = records
+    def __init__(self, log: Log, text: TextSettings) -> None:
+        self.records = Records(log, _KEPT)
         self.index = text.empty()
         self.catalog = Catalog()
         self.sequence = 0
@@ -67,7 +75,7 @@ class View:
                     if row.text is None:
                         gone[row.id] = None
                         self.catalog.remove(row.id)
-                        self._records.drop(row.id)
+                        self.records.drop(row.id)
                         continue
                     gone.pop(row.id, None)
                     document = self._document(row)
@@ -86,7 +94,7 @@ class View:
         fields = {"content": record.content, "tags": " ".join(record.tags)}
         indexed = "\0".join((*fields.values(), repr(record.scope.key())))
         is_new = self.catalog.put(record, row.sequence, indexed)
-        self._records.keep(row, record)
+        self.records.keep(row, record)
         return Document(row.id, fields, partition_of(record.scope)) if is_new else None
 
     def save(self, folder: Path, identity: str) -> None:
@@ -101,12 +109,10 @@ class View:
         self.saved = self.sequence
 
     @classmethod
-    def restore(
-        cls, folder: Path, identity: str, last: int, records: Records, text: TextSettings
-    ) -> View | None:
+    def restore(cls, folder: Path, log: Log, last: int, text: TextSettings) -> View | None:
         """Map a snapshot of this store that is not newer than its log, or None."""
         source = folder / _FOLDER
-        made = cls(records, text)
+        made = cls(log, text)
         try:
             catalog, sequence, owner = Catalog.load(source / "catalog.npz")
             index = BM25Index.load(source / "text", **text._asdict())
@@ -116,7 +122,7 @@ class View:
         except (SnapshotError, ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
             drop_snapshot(folder)
             return None
-        fits = (owner, index.sequence) == (identity, sequence) and sequence <= last
+        fits = (owner, index.sequence) == (log.identity, sequence) and sequence <= last
         if not fits or index.field_weights != _FIELD_WEIGHTS:
             drop_snapshot(folder)
             return None
