@@ -41,10 +41,6 @@ _TELLING = 0.05
 """idf below which a word tells nothing of a session: nearly all of them hold it."""
 _AFTER = 0.8
 """What the turn after lends, as a share of what the turn before lends."""
-_CLOSE = 0.4
-"""Share of what neighbours could lend: they do not all hold the peaks of all words."""
-
-
 _NOTHING = np.zeros(0, np.int64), np.zeros(0, np.uint16)
 
 
@@ -64,7 +60,8 @@ class Setting:
         k1: Of BM25.
         table: BM25 without idf by the index's codes.
         lent: What the turn before lends, for each conversation.
-        near: What an item gains of neighbours that hold as much as it, for each conversation.
+        near: What an item and its neighbours hold of a word at the most, as a multiple of its
+            peak, for each conversation; five in a row, by how many of its items hold the word.
         norm: What lengths make of the BM25 of each session.
         factors: By role and type, for each kind of item; None for 1.
         highest: The most that they can be.
@@ -77,7 +74,9 @@ class Setting:
         self.table = _weights(self.k1, b, mean)
         items, words = catalog.conversations["items"], catalog.conversations["words"]
         self.lent = ranking.neighbours / (1 + words / np.maximum(items, 1) / ranking.reach)
-        self.near = (1 + _AFTER) * self.lent + (1 + _AFTER**2) * self.lent**2
+        one, two = self.lent, self.lent**2
+        shares = np.stack([np.ones_like(one), one, _AFTER * one, two, _AFTER**2 * two], axis=1)
+        self.near = (-np.sort(-shares, axis=1)).cumsum(axis=1)
         longest = searched.words / searched.conversations if searched.conversations else 1.0
         self.norm = self.k1 * (1 - b + b / (longest or 1.0) * words)
         self.factors = catalog.factors(ranking.roles, ranking.types)
@@ -118,7 +117,7 @@ class _Found(NamedTuple):
         lent: What their session lends, as a share of the largest own score.
         factor: By role and type; None for 1.
         shares: The idf of the words that they hold.
-        top: The most that an item, of these conversations or earlier ones, holds itself.
+        top: The most that one of them holds itself.
     """
 
     rows: Ints
@@ -160,7 +159,7 @@ class Evidence:
         self._lists: list[_List] = []
         self._whole = 0.0
         size = catalog.conversations.size
-        self._session, self._bound = np.zeros(size), np.zeros(size)
+        self._session, self._bound, self._reach = np.zeros(size), np.zeros(size), np.zeros(size)
         parts, found = look_up(index, text, cache, _number)
         for word in found:
             self._add(word, parts)
@@ -180,22 +179,21 @@ class Evidence:
             among: Only of these conversations.
             keep: Which rows may be returned; None for all.
         """
-        alone = self._bound * (1 + _CLOSE * self._setting.near)
         left = self._holding(among)
         found: list[_Found] = []
         size, top, floor = _FIRST, 0.0, 0.0
         while True:
-            bound = self._most(alone, top or float(self._bound.max(initial=0.0)))
-            left &= bound >= floor
-            able = left.nonzero()[0]
+            bound = self._most(self._reach, top or float(self._bound.max(initial=0.0)))
+            able = (left & ((bound >= floor) | (self._bound > top))).nonzero()[0]
             if not len(able):
                 return self._scored(found)
-            chosen = left
             if len(able) > 2 * size:
-                chosen = np.zeros(len(left), bool)
-                chosen[able[bound.take(able).argpartition(-size)[-size:]]] = True
-            found.append(self._score(chosen, keep, floor, top))
-            left = left & ~chosen
+                able = able[bound.take(able).argpartition(-size)[-size:]]
+            chosen = np.zeros(len(left), bool)
+            chosen[able] = True
+            left[able] = False
+            most = max(top, float(self._bound.max(initial=0.0, where=left)))
+            found.append(self._score(chosen, keep, floor, most))
             size *= _NEXT
             top = max([each.top for each in found])
             scores = np.concatenate([each.scores(top) for each in found])
@@ -224,7 +222,7 @@ class Evidence:
         )
 
     def _score(
-        self, among: Mask, keep: Keep | None, floor: float = 0.0, top: float = 0.0
+        self, among: Mask, keep: Keep | None, floor: float = 0.0, most: float = 0.0
     ) -> _Found:
         """What the items of some conversations hold, those that hold a word.
 
@@ -232,7 +230,7 @@ class Evidence:
             among: The conversations.
             keep: Which rows are wanted; None for all.
             floor: A score below which an item is not wanted.
-            top: The largest own score that is known.
+            most: What the largest own score is at the most, or one of these.
         """
         table, setting = self._catalog.rows, self._setting
         own, share = self._catalog.scratch()
@@ -246,11 +244,11 @@ class Evidence:
             np.add.at(share, held, np.repeat([each.idf for each in self._lists], sizes))
             rows = _distinct(held)
             owners, alone = table["conversation"].take(rows), own.take(rows)
-            top = max(top, float(alone.max(initial=0.0)))
+            top = float(alone.max(initial=0.0))
             if len(rows) > _MANY:
                 peak = np.zeros(len(among))
                 np.maximum.at(peak, owners, alone)
-                able = self._most(peak * (1 + setting.near), top) >= floor
+                able = self._most(peak * setting.near[:, -1], max(most, top)) >= floor
                 rows = rows[able.take(owners)]
             if keep is not None:
                 rows = rows[keep(rows)]
@@ -296,7 +294,12 @@ class Evidence:
         weight = word.times * idf
         for each in lists:
             peaks = _of(each.runs.peaks, each.chosen)
-            self._bound[each.owners] += self._setting.table.take(peaks) * weight
+            peak = self._setting.table.take(peaks) * weight
+            self._bound[each.owners] += peak
+            near = self._setting.near
+            held = np.minimum(_of(each.runs.counts, each.chosen), near.shape[1])
+            peak *= near.take(each.owners * near.shape[1] + held - 1)
+            self._reach[each.owners] += peak
             self._lists.append(each._replace(weight=weight, idf=idf))
         if lists:
             self._hear(word, lists)

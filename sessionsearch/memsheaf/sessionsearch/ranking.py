@@ -18,7 +18,7 @@ class SessionRanking:
     the squares of these at distance two; f = neighbours reach / (reach + mean words of a turn in
     the conversation). And it gains prior tau / (tau + words of the turn) times the largest score
     times the session's BM25, scaled to [0, 1] over the sessions. (The largest score is that of the
-    conversations that were looked at; lengths above 128 words are rounded to 7 per cent.)
+    conversations that were asked for; lengths above 128 words are rounded to 7 per cent.)
 
     Attributes:
         k1, b: Of BM25. None lets them follow the data: with g = m / (reach + m), m the mean words
