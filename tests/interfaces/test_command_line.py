@@ -52,6 +52,30 @@ def test_version_and_wrong_use(run: Run) -> None:
     assert b"Traceback" not in unknown.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        ("rember", b"(see memsheaf --help)"),
+        ("sessions search", b"(see memsheaf sessions search --help)"),
+        ("sessions search cello --limit many", b"(see memsheaf sessions search --help)"),
+        ("sessions list --since lately", b"give one like 2026-02-03"),
+        ("recall cello", b"unset it"),
+    ],
+)
+def test_what_is_refused_is_told_on_one_line_with_the_next_step(
+    run: Run, tmp_path: Path, words: str, step: bytes
+) -> None:
+    (tmp_path / "here" / "t.md").write_text(
+        "## User\nWhere is the cello?\n\n## Assistant\nIn the hall.\n"
+    )
+    assert run("sessions", "import", "t.md").returncode == 0
+    done = run(*words.split(), MEMSHEAF_DISABLED="1" if words == "recall cello" else "")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"memsheaf: ")
+    assert done.stderr.count(b"\n") == 1
+    assert step in done.stderr
+
+
 def test_init_writes_a_file_that_loads_and_never_overwrites(run: Run, tmp_path: Path) -> None:
     assert run("init").returncode == 0
     file = tmp_path / "here" / "memsheaf.toml"

@@ -388,6 +388,7 @@ def test_watch_follows_a_growing_file(run: Run, transcripts: Path, home: Path) -
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored here
     )
     try:
         assert watching.stdout is not None

@@ -96,7 +96,7 @@ def _code(words: list[str]) -> int | str | None:
     try:
         code = cli.main(args=words, prog_name="memsheaf", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _refuse(error)
         return FAILED
     except (click.Abort, KeyboardInterrupt):
         complain("stopped")
@@ -109,6 +109,17 @@ def _code(words: list[str]) -> int | str | None:
     return code if isinstance(code, int) else 0
 
 
+def _refuse(error: click.ClickException) -> None:
+    """Tell what was wrong with the words of the command, and where to look."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        message += f" (see {error.ctx.command_path} --help)"
+    complain(message)
+
+
 def _failed(error: Exception) -> int:
     from memsheaf.stack import MemsheafError, NotFound
 
@@ -117,5 +128,8 @@ def _failed(error: Exception) -> int:
     if isinstance(error, MemsheafError):
         complain(str(error))
         return NOTHING if isinstance(error, NotFound) else FAILED
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        complain(f"{os.fsdecode(error.filename)}: {error.strerror}; check the path")
+        return FAILED
     complain(f"{type(error).__name__}: {error} (set MEMSHEAF_DEBUG=1 to see where)")
     return FAILED

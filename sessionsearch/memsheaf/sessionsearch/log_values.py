@@ -23,7 +23,7 @@ def time_of(what: str, value: datetime | str | float | None) -> int | None:
     try:
         return micros(parse_time(value))
     except ValueError:  # it shows the value
-        raise InvalidQuery(f"{what} is not a time") from None
+        raise InvalidQuery(f"{what} is not a time; give one like 2026-02-03") from None
 
 
 def number_of(what: str, value: object, default: int, *, lowest: int = 0) -> int:
