@@ -104,6 +104,32 @@ def test_metadata_is_the_callers_own(tmp_path: Path) -> None:
             cups = hit.record.metadata["cups"]
             assert isinstance(cups, list)
             cups.append(2)
+        store.store(note("coffee", id="b"))
+        for read in (
+            lambda: [hit.record for hit in store.search("coffee", MIRA, 10, None)],
+            lambda: [hit.record for hit in store.search("", MIRA, 1, None)],
+            lambda: store.list(MIRA, 1, None, "newest", None),
+            lambda: [store.get("b", MIRA)],
+        ):
+            for _ in range(2):
+                (coffee,) = read()
+                assert coffee is not None
+                assert coffee.metadata == {}
+                coffee.metadata["cups"] = 1
+
+
+def test_long_ones_are_not_kept() -> None:
+    log, catalog = MemoryLog(), Catalog()
+    records = Records(log, 3)
+    for content in ("short", "long " * 1_000):
+        with log.writing() as writer:
+            writer.push("a", note(content, id="a").to_json(), writer.find("a"))
+        row = log.find(["a"])["a"]
+        record = read_row(row)
+        catalog.put(record, row.sequence, content)
+        records.keep(row, record)
+        assert list(records._held) == (["a"] if content == "short" else [])
+        assert records.listed(catalog, ["a"])["a"].content == content
 
 
 def test_only_the_last_used_are_kept() -> None:

@@ -212,6 +212,14 @@ def test_a_record_that_can_be_mended_is_shown_by_the_rules(shelf: Make) -> None:
     assert shown.tags == ("wood", "7")
 
 
+def test_a_record_with_other_fields_is_not_taken_by_their_places(shelf: Make) -> None:
+    other = record("another cello")  # as one that was pickled before a field had its name
+    fields = {"text" if name == "content" else name: v for name, v in other.__dict__.items()}
+    object.__setattr__(other, "__dict__", fields)
+    result = searched(shelf, lambda: [Hit(other, 1.0)])
+    assert [h.record.content for h in result] == [OWN]
+
+
 def test_texts_and_numbers_that_cannot_be_compared_become_plain(shelf: Make) -> None:
     hits = [
         Hit(record("one cello", id=BadText("one")), BadNumber(2.0), BadNumber(0.5)),

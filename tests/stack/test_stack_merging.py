@@ -63,6 +63,7 @@ def test_the_formulas() -> None:
     assert normalise("reciprocal", [9, 8, 7]) == [1.0, 11 / 12, 11 / 13]
     assert normalise("linear", [9, 8]) == [1.0, 0.5]
     assert normalise("minmax", [9.0, 6.0, 5.0]) == [1.0, 0.25, 0.0]
+    assert normalise("minmax", [1e308, 0.0, -1e308]) == [1.0, 0.5, 0.0]
     with pytest.raises(InvalidQuery, match="unknown fusion"):
         normalise("magic", [1.0])
 

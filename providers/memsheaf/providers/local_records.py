@@ -15,6 +15,8 @@ from .stored import read_stored
 
 __all__ = ["Records", "read_row"]
 
+_LONGEST = 4_096  # characters of a row that is kept, so that few long ones do not fill the memory
+
 
 class Records:
     """Reads records, and keeps those that were used last.
@@ -51,7 +53,7 @@ class Records:
                 for row, record in read:
                     if newest.get(row.id) == row.sequence:  # else it is about to be replaced
                         self._put(row, record)
-        return {record_id: _own(record) for record_id, record in found.items()}
+        return {record_id: record.copy_out() for record_id, record in found.items()}
 
     def usable(
         self,
@@ -95,14 +97,10 @@ class Records:
 
     def _put(self, row: Row, record: MemoryRecord) -> None:
         self._held.pop(row.id, None)
-        self._held[row.id] = row.sequence, record
+        if len(row.text or "") <= _LONGEST:
+            self._held[row.id] = row.sequence, record
         if len(self._held) > self._most:
             del self._held[next(iter(self._held))]
-
-
-def _own(record: MemoryRecord) -> MemoryRecord:
-    """A record whose metadata may be changed."""
-    return record.copy_out() if record.metadata else record
 
 
 def read_row(row: Row) -> MemoryRecord:

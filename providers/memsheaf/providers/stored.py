@@ -19,9 +19,9 @@ class _Line(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: str = Field(min_length=1, max_length=256)
-    content: str = Field(min_length=1)
+    content: str
     kind: Kind
-    importance: float = Field(ge=0, le=1)
+    importance: float = Field(ge=0, le=1, strict=True)
     tags: tuple[str, ...]
     evergreen: bool
     metadata: dict[str, JsonValue]
@@ -29,7 +29,7 @@ class _Line(BaseModel):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     last_accessed_at: AwareDatetime
-    access_count: int = Field(ge=0)
+    access_count: int = Field(ge=0, le=2**53)
     expires_at: AwareDatetime | None
     origin: Origin
     derived_from: tuple[str, ...]
@@ -56,6 +56,8 @@ def read_stored(text: str) -> MemoryRecord:
     try:
         fields = _Line.model_validate_json(text).__dict__
         fields["scope"].require_writable()
+        if not fields["content"].strip() or not fields["id"].isprintable():
+            raise ValueError("blank, or an id that cannot be shown")
         for name in _TIMES:
             fields[name] = fields[name].astimezone(UTC)
         if fields["expires_at"] is not None:

@@ -39,8 +39,8 @@ def _minmax(scores: Sequence[float]) -> list[float]:
     """Scores scaled so that the best has 1 and the worst of the list 0; equal scores have 1."""
     if not scores:
         return []
-    low, high = min(scores), max(scores)
-    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+    low, high = min(scores) / 2, max(scores) / 2  # the difference of halves cannot overflow
+    return [(score / 2 - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
 FUSIONS: dict[str, Callable[[Sequence[float]], list[float]]] = {

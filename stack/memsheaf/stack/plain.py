@@ -20,7 +20,7 @@ from .text import clean
 
 __all__ = ["are_plain", "plain_hit", "plain_record"]
 
-_COUNT = len(MemoryRecord.model_fields)
+_NAMES = [*MemoryRecord.model_fields]
 
 
 def plain_hit(given: object) -> Hit | str:
@@ -84,7 +84,7 @@ def plain_record(given: object) -> MemoryRecord | None:
 
 def _is_sound(fields: dict[str, Any]) -> bool:
     """Whether every field of a record has its type and what the merge relies on holds."""
-    if len(fields) != _COUNT:
+    if [*fields] != _NAMES:
         return False
     (
         record_id, content, kind, importance, tags, evergreen, metadata, scope,

@@ -221,7 +221,9 @@ class MemoryRecord(BaseModel):
 
     def copy_out(self) -> Self:
         """A copy that shares nothing mutable with this record."""
-        return self.model_copy(update={"metadata": _json(self.metadata, 0)})
+        copied = self.__copy__()  # half the time of `model_copy`
+        copied.__dict__["metadata"] = _json(self.metadata, 0) if self.metadata else {}
+        return copied
 
     def is_expired(self, at: datetime | None = None) -> bool:
         """Whether the record may no longer be returned."""
