@@ -162,8 +162,9 @@ def _variants(
     if fuzzy:
         for word in _lacking(tokens, numbers, held):
             slots[word] += [pair for pair in near.similar(word) if pair[0] != numbers[word]]
-    if any(where):  # few of all that is near is near there
-        there = store.present([n for slot in slots.values() for n, _ in slot], where)
+    near_by = [n for slot in slots.values() for n, _ in slot]
+    if len(near_by) > VARIANTS and any(where):  # few of all that is near is near there
+        there = store.present(near_by, where)
         slots = {word: [p for p in slot if p[0] in there] for word, slot in slots.items()}
     return [(times, slots[word]) for word, times in asked]
 
