@@ -1,10 +1,8 @@
 """Search, build, change and memory figures of Memsheaf and its peers, all in one run.
 
 Each engine lives in its own process; rounds of queries alternate between them. After the build come
-1,000 single adds and 1,000 removals, and no merge is forced. A round begins with a few queries that
-are not counted: on some virtual machines, memory that was not touched for a second is slow at
-first. Latency is wall time; beside it stands the processor time of the same searches, which other
-programs on the machine disturb less.
+1,000 single adds and 1,000 removals, and no merge is forced. Latency is wall time; beside it stands
+the processor time of the same searches, which other programs on the machine disturb less.
 
 Run: python -m benchmarks.speed --size 10000,100000 --engines memsheaf,tantivy --json speed.json
 """
@@ -26,9 +24,6 @@ Row = dict[str, Any]
 
 LARGEST = {"rank-bm25": 200_000}
 """Sizes above which an engine takes minutes a round and is left out."""
-
-WARM = 10
-"""Queries at the start of a round that are not counted."""
 
 _COLUMNS = {
     "p50_ms": "p50 ms",
@@ -56,7 +51,7 @@ def measure(
 ) -> list[Row]:
     """Return one row of figures per engine."""
     name = "zipf" if isinstance(source, Zipf) else "text"
-    queries = source.queries(rounds * (WARM + queries_per_round))
+    queries = source.queries(rounds * queries_per_round)
     more = list(source.records(CHANGES, first=size))
     rows: list[Row] = []
     workers: dict[str, Worker] = {}
@@ -94,9 +89,9 @@ def _rounds(workers: dict[str, Worker], queries: list[str], per_round: int) -> l
     for engine in order:
         workers[engine].ask(queries[:3])  # not counted: imports, compilers and caches warm up
     rest = iter(queries)
-    while batch := list(islice(rest, WARM + per_round)):
+    while batch := list(islice(rest, per_round)):
         for engine in order:
-            answered = workers[engine].ask(batch)[WARM:]
+            answered = workers[engine].ask(batch)
             asked[engine] += answered
             medians[engine].append(median(row[0] for row in answered))
         order = [*order[1:], order[0]]
