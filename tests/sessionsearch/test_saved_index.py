@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memsheaf.sessionsearch import NewItem, SessionSearch, open_sessions
+from memsheaf.sessionsearch import ConversationLog, NewItem, SessionSearch, open_sessions
 from memsheaf.sessionsearch.default_index import DefaultIndex
 from memsheaf.stack import ProviderUnavailable, Scope
 
@@ -127,6 +127,19 @@ def test_a_flipped_byte_is_found_by_the_search_that_reads_it(folder: Path) -> No
     with open_sessions(folder) as sessions:
         assert len(found(sessions, "cello")) == MANY
         assert index_of(sessions).rebuilt
+
+
+def test_a_flipped_bit_anywhere_in_the_catalog_is_found(folder: Path) -> None:
+    (path,) = saved(folder).glob("catalog-*")
+    content = path.read_bytes()
+    with open_sessions(folder) as sessions:
+        assert sessions.rebuilt is None
+    for at in range(len(content) // 10, len(content), len(content) // 40):
+        flipped = bytearray(content)
+        flipped[at] ^= 1
+        path.write_bytes(flipped)
+        with ConversationLog(folder / "sessions.db") as log:
+            assert DefaultIndex(log).rebuilt, at
 
 
 def test_without_files_it_is_built_without_a_word(

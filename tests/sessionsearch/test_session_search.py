@@ -164,7 +164,7 @@ def test_nothing_found_says_what_was_searched_and_which_filter_removed_how_many(
     assert (explain.conversations, explain.items, explain.matched) == (1, 3, 2)
     assert explain.removed == {"types": 2, "since": 0}
     assert str(explain) == (
-        "searched 3 items of 1 conversations for cello: 2 match; types removed 2"
+        "searched 3 items of 1 conversation for cello: 2 match; types removed 2"
     )
     assert "0 match" in str(sessions.search("zither", scope=MIRA).explain)
     nobody = sessions.search("cello", scope=TOM).explain

@@ -38,7 +38,7 @@ def write_arrays(path: Path, meta: Any, arrays: Mapping[str, Array]) -> None:
     for name, array in arrays.items():
         data = np.ascontiguousarray(array, _TYPES[name]).data.cast("B")
         padding = bytes(-len(data) % _ALIGNED)
-        layout.append((name, len(array), end, _checksum(data, padding)))
+        layout.append((name, len(array), end, checksum(data, padding)))
         bodies += [data, padding]
         end += len(data) + len(padding)
     described = {"format": FORMAT, "name": path.name, "meta": meta, "arrays": layout, "end": end}
@@ -106,11 +106,11 @@ class ArrayFile(dict[str, Array]):
         return content
 
     def __missing__(self, name: str) -> Array:
-        lo, hi, checksum = self._places[name]
+        lo, hi, expected = self._places[name]
         kind = np.dtype(_TYPES[name])
         data = memoryview(self._map)[lo:hi]
         size = self.lengths[name] * kind.itemsize
-        if _checksum(data[:size], data[size:]) != checksum:
+        if checksum(data[:size], data[size:]) != expected:
             raise SnapshotError(f"{self._path} is damaged; rebuild it")
         page = lo - lo % mmap.PAGESIZE
         self._map.madvise(mmap.MADV_DONTNEED, page, hi - page)  # they need not stay in memory
@@ -127,7 +127,7 @@ class ArrayFile(dict[str, Array]):
             self[name]
 
 
-def _checksum(data: memoryview, padding: memoryview | bytes) -> int:
+def checksum(data: memoryview, padding: memoryview | bytes = b"") -> int:
     """A checksum of an array's bytes: the crc of the sums of its pages, several times faster."""
     whole = len(data) // 8 * 8
     words = np.frombuffer(data[:whole], np.uint64)

@@ -123,4 +123,5 @@ def prepare(folder: Path) -> None:
         if data.name == DATA_FOLDER and not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
     except OSError as error:
-        raise ProviderUnavailable(f"{folder} cannot be made: {error.strerror}") from error
+        told = f"{folder} cannot be made: {error.strerror}; check the path"
+        raise ProviderUnavailable(told) from error

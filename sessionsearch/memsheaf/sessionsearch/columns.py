@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from memsheaf.index.array_file import checksum
+
 __all__ = ["Columns", "load_columns", "save_columns"]
 
 Array = npt.NDArray[Any]
 Types = Mapping[str, tuple[str, int]]
 
-_MAGIC = b"MSHFCOL2"
+_MAGIC = b"MSHFCOL3"
 _ALIGNED = 64
 _ROOM = 1024
 """Places that a file has to grow into: adding a few does not copy what is mapped."""
@@ -62,23 +64,25 @@ class Columns:
 def save_columns(path: Path, columns: Mapping[str, Columns], about: Mapping[str, Any]) -> None:
     """Write columns and a JSON object into one file, which is whole and on the disk, or absent."""
     layout: dict[str, Any] = {}
-    arrays: list[Array] = []
+    bodies: list[bytes] = []
     at = 0
     for name, each in columns.items():
         places = {}
         for column, (kind, fill) in each.types.items():
-            arrays.append(np.concatenate([each[column], np.full(_ROOM, fill, kind)]))
+            body = np.concatenate([each[column], np.full(_ROOM, fill, kind)]).tobytes()
+            bodies.append(body + bytes(-len(body) % _ALIGNED))
             places[column] = at
-            at += -(-arrays[-1].nbytes // _ALIGNED) * _ALIGNED
+            at += len(bodies[-1])
         layout[name] = [each.size, each.size + _ROOM, places]
-    header = json.dumps({"about": about, "columns": layout, "size": at}).encode()
+    data = b"".join(bodies)
+    check = checksum(memoryview(data))
+    content = {"about": about, "columns": layout, "size": at, "check": check}
+    header = json.dumps(content).encode()
     head = _MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little")
     partial = path.with_name(f"{path.name}.tmp")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(head + header + bytes(-(len(head) + len(header)) % _ALIGNED))
-        for array in arrays:
-            file.write(array.data)
-            file.write(bytes(-array.nbytes % _ALIGNED))
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
@@ -107,6 +111,8 @@ def load_columns(path: Path, columns: Mapping[str, Columns]) -> dict[str, Any]:
     if path.stat().st_size != begin + content["size"]:
         raise ValueError("a file of columns is cut short")
     data = np.asarray(np.memmap(path, np.uint8, "c"))
+    if checksum(data[begin:].data) != content["check"]:
+        raise ValueError("a file of columns is damaged")
     for name, each in columns.items():
         size, length, places = content["columns"][name]
         arrays = {}

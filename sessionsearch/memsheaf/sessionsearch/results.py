@@ -104,11 +104,16 @@ class Explanation:
         if not self.words:
             return "the query has no word to look for"
         text = (
-            f"searched {self.items} items of {self.conversations} conversations "
+            f"searched {_counted(self.items, 'item')} of "
+            f"{_counted(self.conversations, 'conversation')} "
             f"for {', '.join(self.words)}: {self.matched} match"
         )
         parts = [f"{name} removed {number}" for name, number in self.removed.items() if number]
         return f"{text}; {', '.join(parts)}" if parts else text
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 class SessionResult(Sequence[Hit], Generic[Hit]):
