@@ -84,12 +84,22 @@ def test_any_text_is_kept(open_ledger: Open) -> None:
 @pytest.mark.parametrize("name", ["\ud800", "a\x00", 7, b"c"])
 def test_a_name_that_cannot_be_kept_is_refused(open_ledger: Open, name: Any) -> None:
     ledger = open_ledger()
+    with pytest.raises(UsageError, match="turn"):
+        ledger.keep(MIRA, "monday", name, "aaaaaaaa", "one")
     with pytest.raises(UsageError, match="conversation"):
         ledger.keep(MIRA, name, "t1", "aaaaaaaa", "one")
     with pytest.raises(UsageError, match="conversation"):
         ledger.sent(MIRA, name)
     with pytest.raises(UsageError, match="conversation"):
         ledger.erase(MIRA, name)
+
+
+def test_a_text_that_cannot_be_kept_is_not_taken_for_a_known_turn(open_ledger: Open) -> None:
+    ledger = open_ledger()
+    nothing: Any = None
+    with pytest.raises(ProviderUnavailable):
+        ledger.keep(MIRA, "monday", "t1", "aaaaaaaa", nothing)
+    assert ledger.sent(MIRA, "monday") == {}
 
 
 def test_blocks_with_a_forgotten_memory_are_emptied(open_ledger: Open) -> None:

@@ -227,6 +227,12 @@ def test_the_estimate_is_near_a_real_count(language: str, o200k: Callable[[str],
     assert 0.9 <= mean(ratios) <= 1.2
 
 
+def test_signs_that_stand_among_accented_letters_are_signs() -> None:
+    for sign in "×÷":
+        text = f"Set the width of the screen to 1920 {sign} 1080 pixels please"
+        assert estimate_tokens(text) == estimate_tokens(text.replace(sign, "+"))
+
+
 def test_the_estimate_needs_no_vocabulary() -> None:
     assert estimate_tokens("") == 0
     assert estimate_tokens("cello") == 1

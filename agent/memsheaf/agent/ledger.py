@@ -119,6 +119,7 @@ class BlockLedger:
         """
         owner = _owner(scope)
         _check(conversation)
+        _check(turn, "turn")
         with self._file.lock:
             made = self._keep(owner, conversation, turn, Sent(block_id, text), records)
             if (known := self._recent.get((owner, conversation))) is not None:
@@ -209,8 +210,8 @@ class BlockLedger:
     ) -> Sent:
         with self._file.writing() as connection:
             added = connection.execute(
-                "INSERT OR IGNORE INTO sent (owner, conversation, turn, block_id, text)"
-                " VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO sent (owner, conversation, turn, block_id, text)"
+                " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (owner, conversation, turn, *made),
             )
             if not added.rowcount:
@@ -241,9 +242,9 @@ class BlockLedger:
         return full
 
 
-def _check(conversation: object) -> None:
-    if not isinstance(conversation, str) or clean(conversation) != conversation:
-        raise UsageError("conversation must be text without NUL and lone surrogates")
+def _check(value: object, name: str = "conversation") -> None:
+    if not isinstance(value, str) or clean(value) != value:
+        raise UsageError(f"{name} must be text without NUL and lone surrogates")
 
 
 def _owner(scope: Scope) -> str:

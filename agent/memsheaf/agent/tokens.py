@@ -15,13 +15,14 @@ Tokenizer = Callable[[str], int]
 MEDIA_TOKENS = 1_000
 """What a picture, file or sound in a message is taken for."""
 
-_LATIN = "A-Za-z\u00aa\u00ba\u00c0-\u024f"
+_ACCENTED = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"  # not the signs U+00D7, U+00F7
+_LATIN = f"A-Za-z\u00aa\u00ba{_ACCENTED}"
 _HAN = "\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 
 _shorten = re.compile(f"[{_LATIN}]{{1,11}}").subn
 _pieces = re.compile(f"[{_LATIN}]{{1,5}}").findall
-_accented = re.compile("[\u00c0-\u024f]").findall
+_accented = re.compile(f"[{_ACCENTED}]").findall
 _digits = re.compile(r"\d{1,3}").findall
 _signs = re.compile(r"[^\w\s]{1,3}").findall
 _breaks = re.compile(r"[ \t\n](?:(?<=\n)\s*|[ \t]*\n\s*|[ \t]+)").findall
