@@ -18,7 +18,7 @@ from memsheaf.sessionsearch import Item
 from memsheaf.stack import MemoryStack, ProviderContext, Registry, Scope
 from memsheaf.usermodel import Line, LineKind, Profile, UserModel
 from memsheaf.usermodel.codec import encode_profile
-from memsheaf.usermodel.context import RankedCache, build_context
+from memsheaf.usermodel.context import RankedCache, build_context, rank_lines
 from memsheaf.usermodel.provider import FACTORY, UserModelOptions
 from memsheaf.usermodel.said import count_tokens
 
@@ -72,6 +72,23 @@ def test_words_that_are_everywhere_do_not_push_instructions_back() -> None:
         assert block.split("\n")[2].startswith("- Wants answers in German")
     block = build_context([*facts, rule], "Is bay 7 in the north?", 200) or ""
     assert block.split("\n")[2].startswith("- Is the owner of a boat in bay 7 ")
+
+
+def test_lines_that_look_equally_relevant_are_in_the_order_of_their_use() -> None:
+    lines = [
+        line(1, "Runs at dawn", LineKind.HABIT),
+        line(2, "Wants short answers", LineKind.INSTRUCTION),
+        line(3, "Never answers a call"),
+        line(4, "Lives in Rome"),
+    ]
+    pasted = " ".join(f"x{n}" for n in range(500))
+    ranked = rank_lines(lines, f"{pasted} run answers")
+    assert [(each.id, relevance) for each, relevance in ranked] == [
+        ("L2", 0.001),
+        ("L3", 0.001),
+        ("L1", 0.001),
+        ("L4", 0.0),
+    ]
 
 
 def test_the_order_is_stable_and_does_not_hang_on_the_order_of_storing() -> None:

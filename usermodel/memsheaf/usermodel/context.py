@@ -19,6 +19,7 @@ __all__ = ["HEADING", "RankedCache", "RankedLines", "build_context", "rank_lines
 
 HEADING = "## About the user"
 _WHOLE = 1_000_000  # whole numbers add up to the same in any order
+_PART = 1_000  # of these is what is shown: lines that look equally relevant are
 _QUERY = 4_000  # characters; hosts paste whole files into a message, and end with the question
 _FIRST = (
     LineKind.INSTRUCTION,
@@ -65,7 +66,7 @@ class RankedLines:
         """See `rank_lines`."""
         matched = self._match(text)
         return [
-            (self._lines[place], round(matched.get(place, 0) / _WHOLE, 3))
+            (self._lines[place], matched.get(place, 0) * _PART / _WHOLE)
             for place in self._order(matched)
         ]
 
@@ -83,7 +84,7 @@ class RankedLines:
         return "\n".join(kept) if len(kept) > 2 else None
 
     def _match(self, text: str) -> dict[int, int]:
-        """`lexical_relevance` of the lines that match at all, by place, in parts of `_WHOLE`."""
+        """`lexical_relevance` of the lines that match, by place, in thousandths."""
         size = len(self._lines)
         found = [self._places.get(t, ()) for t in query_terms(text[-_QUERY:])]
         idfs = [math.log(1 + (size - len(p) + 0.5) / (len(p) + 0.5)) for p in found]
@@ -93,7 +94,8 @@ class RankedLines:
             share = round(_WHOLE * idf / total)
             for place in places:
                 matched[place] = matched.get(place, 0) + share
-        return matched
+        rounded = ((place, (each + _PART // 2) // _PART) for place, each in matched.items())
+        return {place: each for place, each in rounded if each}
 
     def _order(self, matched: dict[int, int]) -> Iterator[int]:
         """Places by falling relevance; equals keep their order."""
