@@ -91,13 +91,13 @@ def test_learn_show_history_correct_forget(run: Run) -> None:
 def test_text_for_people(run: Run) -> None:
     learned = run("learn", "I love tea.")
     assert "Loves tea" in learned.out
-    assert "1 new lines" in learned.out
+    assert "1 item read" in learned.out and "1 new line," in learned.out
     shown = run("show")
     assert "preference; confidence 0.80; said once" in shown.out
     assert "from told-" in shown.out
     assert "added" in run("history").out
     assert "0 waiting, 0 set aside" in run("status").out
-    assert "version 1, 1 lines" in run("refresh").out
+    assert "version 1, 1 line " in run("refresh").out
     assert "written by the user" in run("correct", "Loves oolong", "--line", "L1").out
     assert "replaced by L2" in run("show", "--all").out
     assert "forgot 2 lines" in run("forget", "--all").out

@@ -94,7 +94,8 @@ def doctor(as_json: bool) -> int:
         title = safe(f"{each.name} ({types[each.name]}, {each.mode or 'not mounted'})")
         if todo is None:
             steps = ", ".join(each.steps)
-            held = "" if each.records is None else f", {_number(each.records)} records"
+            things = "record" if each.records == 1 else "records"
+            held = "" if each.records is None else f", {_number(each.records)} {things}"
             say(f"ok      {title}: {steps} in {each.elapsed * 1000:.1f} ms{held}")
         else:
             say(f"FAILED  {title}: {safe(each.fault or '')}", bold=True)

@@ -11,6 +11,7 @@ import click
 
 from memsheaf.interfaces.common import FAILED, NOTHING, OK, json_option
 from memsheaf.interfaces.place import opened_sessions
+from memsheaf.interfaces.session_text import counted
 from memsheaf.interfaces.terminal import safe, say, say_json
 from memsheaf.interfaces.user_place import opened_user
 from memsheaf.stack import NotFound
@@ -105,8 +106,9 @@ def learn(
         else:
             for line in new:
                 show_line(line)
-            said = f"{given[0]} items read, {given[1]} known before, {given[2]} not the user's"
-            say(f"{said}: {len(new)} new lines, {ended} ended  ({safe(known.user_id)})")
+            read = counted(given[0], "item")
+            said = f"{read} read, {given[1]} known before, {given[2]} not the user's"
+            say(f"{said}: {counted(len(new), 'new line')}, {ended} ended  ({safe(known.user_id)})")
     return OK if new or ended or after.version > before.version else NOTHING
 
 
@@ -128,7 +130,7 @@ def refresh(retry: bool, deriver: str, depth: int, user_id: str | None, as_json:
         if as_json:
             say_json({"user_id": known.user_id, "version": version, "lines": lines})
         else:
-            say(f"version {version}, {lines} lines  ({safe(known.user_id)})")
+            say(f"version {version}, {counted(lines, 'line')}  ({safe(known.user_id)})")
     return OK if lines else NOTHING
 
 
@@ -199,8 +201,9 @@ def forget(
                 }
             )
         else:
-            also = f", erased {erased} items of conversations" if sources else ""
-            say(f"forgot {gone.lines} lines and {gone.items} waiting items{also}")
+            also = f", erased {counted(erased, 'item')} of conversations" if sources else ""
+            waiting = counted(gone.items, "waiting item")
+            say(f"forgot {counted(gone.lines, 'line')} and {waiting}{also}")
             if not gone.erased:
                 say("another process reads the files; forget again to overwrite them", error=True)
     if not gone.erased:

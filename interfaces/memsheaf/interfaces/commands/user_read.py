@@ -12,7 +12,7 @@ import click
 
 from memsheaf.interfaces.common import NOTHING, OK, json_option
 from memsheaf.interfaces.model_place import opened_models
-from memsheaf.interfaces.session_text import moment
+from memsheaf.interfaces.session_text import counted, moment
 from memsheaf.interfaces.terminal import safe, say, say_json
 from memsheaf.interfaces.user_place import SLOT, Known, opened_user
 from memsheaf.stack.config import load_config
@@ -170,7 +170,7 @@ def export(output: Path | None, force: bool, user_id: str | None, as_json: bool)
     if as_json:
         say_json({"lines": len(found["lines"]), "file": str(output)})
     else:
-        say(f"exported {len(found['lines'])} lines")
+        say(f"exported {counted(len(found['lines']), 'line')}")
     return OK
 
 
