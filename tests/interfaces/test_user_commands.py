@@ -91,7 +91,8 @@ def test_learn_show_history_correct_forget(run: Run) -> None:
 def test_text_for_people(run: Run) -> None:
     learned = run("learn", "I love tea.")
     assert "Loves tea" in learned.out
-    assert "1 item read" in learned.out and "1 new line," in learned.out
+    assert "1 item read" in learned.out
+    assert "1 new line," in learned.out
     shown = run("show")
     assert "preference; confidence 0.80; said once" in shown.out
     assert "from told-" in shown.out
