@@ -255,6 +255,25 @@ def test_sessions_lie_beside_the_memories(run: Run, transcripts: Path, tmp_path:
     assert run("search", "tide", "--user", "otto", "--namespace", "pump").code == 0
 
 
+def test_a_folder_that_is_a_file_or_shared_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file := tmp_path / "file").write_text("mine")
+    (shared := tmp_path / "shared").mkdir()
+    shared.chmod(0o1777)
+    for wrong, told in ((file, "a file stands"), (file / "in", "cannot be made")):
+        monkeypatch.setenv("MEMSHEAF_SESSIONS", str(wrong))
+        for command in (("search", "tide"), ("list",), ("stats",)):
+            done = run(*command)
+            assert done.code == 2
+            assert told in done.err
+    monkeypatch.setenv("MEMSHEAF_SESSIONS", str(shared))
+    done = run("import", file)
+    assert done.code == 2
+    assert "shared by all users" in done.err
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
 def test_a_variable_names_another_folder(
     run: Run, transcripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

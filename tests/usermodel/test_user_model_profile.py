@@ -274,7 +274,7 @@ def test_a_foreign_folder_is_refused_and_left_alone(tmp_path: Path, echo_deriver
         UserModel(foreign, deriver=echo_deriver())
     assert (foreign / DBNAME).read_bytes().startswith(b"not a database")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ProviderUnavailable, match="name a folder"):
+    with pytest.raises(ProviderUnavailable, match="name another"):
         UserModel(tmp_path / "file", deriver=echo_deriver())
 
 

@@ -19,6 +19,7 @@ from memsheaf.stack.config_sources import (
     user_config_folder,
     user_data_folder,
 )
+from memsheaf.stack.folders import private_folder
 
 from .common import refuse_if, scope_of
 
@@ -56,7 +57,8 @@ def opened_sessions(*, make: bool = False, **owner: str | bool | None) -> Iterat
         owner: The scope options.
     """
     found = place(**owner)
-    if not make and not (found.folder / _LOG).exists():
+    misled = any(path.is_file() for path in (found.folder, *found.folder.parents))
+    if not (make or misled or (found.folder / _LOG).exists()):
         yield found
         return
     prepare(found.folder)
@@ -116,9 +118,7 @@ def prepare(folder: Path) -> None:
     refuse_links(folder)
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.stat().st_mode & 0o077 and os.access(folder, os.W_OK):
-            folder.chmod(0o700)
+        private_folder(folder)
         ignore = data / ".gitignore"
         if data.name == DATA_FOLDER and not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")

@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
-from memsheaf.stack import ProviderUnavailable, StoreCorrupt
+from memsheaf.stack import StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
+from memsheaf.stack.folders import private_folder
 
 __all__ = ["DiskLog", "Log", "Row", "Writer"]
 
@@ -204,10 +205,7 @@ class DiskLog:
 
     def _create(self) -> None:
         """Make folder and database with permissions that do not depend on the umask."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ProviderUnavailable(f"{self.folder} is a file; name a folder for the store")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.chmod(self.folder, 0o700)
+        private_folder(self.folder)
         directory = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)

@@ -10,6 +10,7 @@ from .config_providers import ProviderSettings
 from .config_sources import DATA_FOLDER, refuse_links
 from .config_values import scrubbed
 from .errors import MemsheafError, ProviderUnavailable
+from .folders import private_folder
 from .mount import Down, Mount
 from .registry import ProviderContext
 from .scope import Scope
@@ -72,9 +73,7 @@ def _prepare(config: Config, folder: Path) -> None:
     data = folder.parent
     refuse_links(folder)
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if data.stat().st_mode & 0o077 and os.access(data, os.W_OK):
-            data.chmod(0o700)
+        private_folder(data)
         ignore = data / ".gitignore"
         if data.name == DATA_FOLDER and not ignore.exists() and os.access(data, os.W_OK):
             ignore.write_text("*\n", encoding="utf-8")

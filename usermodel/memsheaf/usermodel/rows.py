@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from memsheaf.stack import ClosedError, ProviderUnavailable, StoreCorrupt
+from memsheaf.stack import ClosedError, StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
+from memsheaf.stack.folders import private_folder
 from memsheaf.stack.forking import watch_forks
 
 __all__ = ["Reader", "Row", "RowStore", "Writer"]
@@ -207,10 +208,7 @@ class RowStore:
 
     def _create(self) -> None:
         """Make folder and database with permissions that do not depend on the umask."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ProviderUnavailable(f"{self.folder} is a file; name a folder for the user model")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.chmod(self.folder, 0o700)
+        private_folder(self.folder)
         directory = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
