@@ -91,6 +91,20 @@ def test_an_aged_line_takes_the_place_of_its_rival(say: Say) -> None:
     assert oslo.superseded_by == "L1"
 
 
+def test_an_aged_line_ends_who_has_its_subject_now(say: Say) -> None:
+    first = say("Lives in Rome", 0)
+    add = Add(LineKind.FACT, first.text, 0.8, (first.id,), "home")
+    profile = grown(say, MAX_LINES, apply(Profile("mira"), [add], [first], NOW)[0], 1)
+    items = [say("Lives in Oslo", 8_000), say("Lives in Rome", 8_001)]
+    adds = [
+        Add(LineKind.FACT, "Lives in Oslo", 0.8, (items[0].id,), "home"),
+        Add(LineKind.FACT, "Lives in Rome", 0.8, (items[1].id,)),
+    ]
+    after, _ = apply(profile, adds, items, NOW)
+    homes = [line for line in after.current if line.subject == "home"]
+    assert [(line.id, line.text) for line in homes] == [("L1", "Lives in Rome")]
+
+
 def test_corrections_never_age_and_keep_what_they_corrected(say: Say, model: UserModel) -> None:
     item = say("Lives in Rome", 0)
     model.observe(item, user_id="mira")

@@ -179,6 +179,32 @@ def test_a_subject_has_one_current_line(say: Say) -> None:
     assert profile.lines[0].superseded_by == "L2"
 
 
+def test_a_line_that_takes_a_subject_ends_the_one_that_had_it(say: Say) -> None:
+    said = say("I like coffee, tea at home")
+    profile = learned(
+        Profile("mira"),
+        said,
+        Add(PREFERENCE, "Likes coffee", 0.9, ("c:0",)),
+        Add(PREFERENCE, "Likes tea", 0.9, ("c:0",), "home"),
+        Supersede("L1", PREFERENCE, "Likes coffee", 0.9, ("c:0",), "home"),
+    )
+    assert [(line.id, line.subject) for line in profile.current] == [("L1", "home")]
+    assert profile.lines[1].superseded_by == "L1"
+
+
+def test_a_successor_ends_the_line_it_replaces_and_its_subject_s(say: Say) -> None:
+    profile = learned(
+        Profile("mira"),
+        say("I live in Rome"),
+        Add(FACT, "Feels Roman", 0.9, ("c:0",)),
+        lives_in("Rome", "c:0", subject="home"),
+    )
+    moved = Supersede("L1", FACT, "Lives in Oslo", 0.9, ("c:1",), "home")
+    profile = learned(profile, say("I live in Oslo now", 1), moved)
+    assert [line.text for line in profile.current] == ["Lives in Oslo"]
+    assert [line.superseded_by for line in profile.lines] == ["L3", "L3", None]
+
+
 def test_older_words_never_outrank_newer_ones(say: Say) -> None:
     profile = learned(
         Profile("mira"), say("I live in Lisbon", 9), lives_in("Lisbon", "c:9", subject="home")

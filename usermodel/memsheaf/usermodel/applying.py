@@ -112,34 +112,38 @@ class _Work:
                     self._end(twin, twin.last_seen, (), superseded_by=kept.id)
             self.lines[kept.id] = kept
 
-    def _state(self, draft: Line, rival: Line | None) -> None:
+    def _state(self, draft: Line, replaced: Line | None) -> None:
         """Bring a statement in: it confirms, replaces, is outranked, or is new."""
         key = statement_key(draft.text)
-        if rival is None:
-            rival = self._find_rival(draft.subject) or self._find_correction(key)
-        twin = self._find_twin(key)
+        twin, aged = self._find_twin(key), self._find_aged(key)
+        rivals = self._find_rivals(key, replaced, (draft, twin or aged))
         if twin is not None:
-            self._confirm_twin(_seen_again(twin, draft), draft, rival)
+            self._confirm_twin(_seen_again(twin, draft), draft, rivals)
             return
-        if rival is None or self._yields(rival, draft):
-            made = self._revive(key, draft) or self._insert(draft)
-            if rival is not None:
-                self._end(rival, draft.last_seen, draft.sources, superseded_by=made)
+        ahead = next((rival for rival in rivals if not self._yields(rival, draft)), None)
+        if ahead is None:
+            kept = self._revive(aged, draft) if aged is not None else self._insert(draft)
+        else:
+            kept = ahead.id
+        for rival in rivals:
+            if self._yields(rival, draft):
+                self._end(rival, draft.last_seen, draft.sources, superseded_by=kept)
+        if ahead is None:
             return
         for old in self._saying(key):  # said again what is outranked: no second line
-            if old.superseded_by == rival.id:
+            if old.superseded_by == ahead.id:
                 self.lines[old.id] = _seen_again(old, draft)
                 return
-        ended = max(draft.last_seen, rival.first_seen)
-        self._insert(replace(draft, superseded_by=rival.id, ended_at=ended))
+        ended = max(draft.last_seen, ahead.first_seen)
+        self._insert(replace(draft, superseded_by=ahead.id, ended_at=ended))
 
-    def _confirm_twin(self, twin: Line, draft: Line, rival: Line | None) -> None:
+    def _confirm_twin(self, twin: Line, draft: Line, rivals: Sequence[Line]) -> None:
         """A current line says it already; of it and what it contradicts one stays."""
         self.lines[twin.id] = twin
-        if rival is None or rival.id == twin.id:
-            return
-        ended, better = (rival, twin) if self._yields(rival, twin) else (twin, rival)
-        self._end(ended, draft.last_seen, draft.sources, superseded_by=better.id)
+        for rival in rivals:
+            if self.lines[twin.id].is_current and rival.id != twin.id:
+                ended, better = (rival, twin) if self._yields(rival, twin) else (twin, rival)
+                self._end(ended, draft.last_seen, draft.sources, superseded_by=better.id)
 
     def _confirm(self, line: Line, sources: tuple[str, ...]) -> None:
         self.lines[line.id] = _seen_again(line, self._with_times(line, sources))
@@ -174,14 +178,15 @@ class _Work:
     def _saying(self, key: str) -> list[Line]:
         return [self.lines[line_id] for line_id in self._ids.get(key, ())]
 
-    def _revive(self, key: str, draft: Line) -> str | None:
+    def _find_aged(self, key: str) -> Line | None:
+        """The line that said the same until it only aged."""
+        aged = (r for r in self._saying(key) if r.reason == AGED and not r.is_current)
+        return next(aged, None)
+
+    def _revive(self, aged: Line, draft: Line) -> str:
         """A line that only aged holds again, with its counts, when it is said again."""
-        for line in self._saying(key):
-            if line.reason == AGED and not line.is_current:
-                again = replace(_seen_again(line, draft), ended_at=None, reason=None)
-                self.lines[line.id] = again
-                return line.id
-        return None
+        self.lines[aged.id] = replace(_seen_again(aged, draft), ended_at=None, reason=None)
+        return aged.id
 
     def _yields(self, rival: Line, draft: Line) -> bool:
         """Whether a line makes way: not the user's own, and not one that was said later."""
@@ -190,12 +195,17 @@ class _Work:
     def _find_twin(self, key: str) -> Line | None:
         return next((line for line in self._saying(key) if line.is_current), None)
 
-    def _find_rival(self, subject: str | None) -> Line | None:
-        """The current line of a subject; the user's own comes first."""
-        if subject is None:
-            return None
-        rivals = [r for r in self.lines.values() if r.is_current and r.subject == subject]
-        return min(rivals, key=lambda line: line.origin is LineOrigin.DERIVED, default=None)
+    def _find_rivals(
+        self, key: str, replaced: Line | None, alike: Sequence[Line | None]
+    ) -> list[Line]:
+        """The current lines that a statement contradicts: what it replaces, and its subject's."""
+        subjects = {line.subject for line in alike if line is not None} - {None}
+        found = {r.id: r for r in self.lines.values() if r.is_current and r.subject in subjects}
+        if replaced is not None:
+            found[replaced.id] = replaced
+        if not found and (correction := self._find_correction(key)) is not None:
+            found[correction.id] = correction
+        return sorted(found.values(), key=lambda line: line.origin is LineOrigin.DERIVED)
 
     def _find_correction(self, key: str) -> Line | None:
         """The user's line that took the place of a statement."""
