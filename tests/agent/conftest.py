@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from memsheaf.providers.local import LocalStore
-from memsheaf.sessionsearch import SessionSearch, open_sessions
+from memsheaf.sessionsearch import Item, SessionSearch, open_sessions
 from memsheaf.stack import Filter, Hit, MemoryRecord, MemoryStack, Scope, hookimpl
+from memsheaf.usermodel import Add, LineKind, Operation, Profile
 
 Parse = Callable[[str], list[dict[str, Any]]]
 MakeStack = Callable[..., MemoryStack]
@@ -35,6 +36,20 @@ class Known:
             Hit(record, score=1 - n / 1_000, relevance=relevance)
             for n, (record, relevance) in enumerate(seen[:limit])
         ]
+
+
+class Noting:
+    """A deriver that keeps each item as a line."""
+
+    name = "noting"
+
+    def derive(self, profile: Profile, items: Sequence[Item]) -> list[Operation]:
+        return [Add(LineKind.FACT, f"Said: {item.text}", 0.9, (item.id,)) for item in items]
+
+
+@pytest.fixture
+def noting() -> Noting:
+    return Noting()
 
 
 @pytest.fixture

@@ -14,20 +14,11 @@ from memsheaf.models import ScriptedModel
 from memsheaf.providers.local import LocalStore
 from memsheaf.sessionsearch import ItemOrigin, SessionSearch
 from memsheaf.stack import ClosedError, MemoryStack, Scope, ScopeError, hookimpl
-from memsheaf.usermodel import Add, LineKind, Operation, Profile, UserModel
+from memsheaf.usermodel import UserModel
 
 MIRA = Scope(user_id="mira")
 ASK = {"role": "user", "content": "Who plays the cello?"}
 ANSWER = {"role": "assistant", "content": "Mira does."}
-
-
-class Noting:
-    """A deriver that keeps each item as a line."""
-
-    name = "noting"
-
-    def derive(self, profile: Profile, items: Any) -> list[Operation]:
-        return [Add(LineKind.FACT, f"Said: {item.text}", 0.9, (item.id,)) for item in items]
 
 
 def kept(sessions: SessionSearch, conversation: str = "c") -> list[str]:
@@ -125,8 +116,10 @@ def test_a_policy_may_turn_memory_off_or_on(stack: MemoryStack, sessions: Sessio
     assert [item.origin for item in recorded.items] == [ItemOrigin.AUTOMATION, ItemOrigin.AGENT]
 
 
-def test_the_profile_is_injected_and_learned(stack: MemoryStack, sessions: SessionSearch) -> None:
-    with UserModel(deriver=Noting()) as model:
+def test_the_profile_is_injected_and_learned(
+    noting: Any, stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    with UserModel(deriver=noting) as model:
         memory = AgentMemory(stack=stack, sessions=sessions, user_model=model)
         recorded = memory.after_response(
             [{"role": "user", "content": "I live in Lisbon"}, ANSWER], conversation="c"
@@ -142,8 +135,10 @@ def test_the_profile_is_injected_and_learned(stack: MemoryStack, sessions: Sessi
         assert "Said: I live in Lisbon" in answer["user_context"]
 
 
-def test_context_answers_from_all_parts(stack: MemoryStack, sessions: SessionSearch) -> None:
-    with UserModel(deriver=Noting()) as model:
+def test_context_answers_from_all_parts(
+    noting: Any, stack: MemoryStack, sessions: SessionSearch
+) -> None:
+    with UserModel(deriver=noting) as model:
         memory = AgentMemory(stack=stack, sessions=sessions, user_model=model)
         memory.after_response([ASK, ANSWER], conversation="old")
         model.refresh("mira")
@@ -195,12 +190,12 @@ def test_what_was_given_is_closed_by_whoever_made_it(stack: MemoryStack) -> None
 
 
 def test_recalled_words_are_not_learned_again_by_any_part(
-    stack: MemoryStack, sessions: SessionSearch
+    noting: Any, stack: MemoryStack, sessions: SessionSearch
 ) -> None:
     """What is recalled, injected, echoed and answered by tools, five times over."""
     stack.store("Lena has two parrots")
     call = {"id": "1", "type": "function", "function": {"name": "memory_recall", "arguments": "{}"}}
-    with UserModel(deriver=Noting(), background=False) as model:
+    with UserModel(deriver=noting, background=False) as model:
         memory = AgentMemory(stack=stack, sessions=sessions, user_model=model)
         talk: list[Any] = []
         for number in range(5):

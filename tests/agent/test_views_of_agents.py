@@ -10,20 +10,11 @@ from memsheaf.agent import AgentMemory, context
 from memsheaf.providers.local import LocalStore
 from memsheaf.sessionsearch import SessionSearch
 from memsheaf.stack import MemoryStack, Scope, ScopeError
-from memsheaf.usermodel import Add, LineKind, Operation, Profile, UserModel
+from memsheaf.usermodel import UserModel
 
 MIRA = Scope(user_id="mira")
 ASK = {"role": "user", "content": "Who plays the cello?"}
 ANSWER = {"role": "assistant", "content": "Mira does."}
-
-
-class Noting:
-    """A deriver that keeps each item as a line."""
-
-    name = "noting"
-
-    def derive(self, profile: Profile, items: Any) -> list[Operation]:
-        return [Add(LineKind.FACT, f"Said: {item.text}", 0.9, (item.id,)) for item in items]
 
 
 def test_views_of_two_users_are_apart(stack: MemoryStack, sessions: SessionSearch) -> None:
@@ -51,9 +42,9 @@ def test_agents_share_by_choice(sessions: SessionSearch) -> None:
 
 
 def test_a_user_s_namespaces_have_profiles_of_their_own(
-    stack: MemoryStack, sessions: SessionSearch
+    noting: Any, stack: MemoryStack, sessions: SessionSearch
 ) -> None:
-    with UserModel(deriver=Noting(), background=False) as model:
+    with UserModel(deriver=noting, background=False) as model:
         work, home, plain = (
             AgentMemory(stack=stack, sessions=sessions, user_model=model, scope=scope)
             for scope in (

@@ -6,6 +6,31 @@ from collections.abc import Callable
 
 import pytest
 
+from memsheaf.providers.local import LocalStore
+from memsheaf.stack import MemoryRecord, Scope
+
+MIRA = Scope(user_id="mira")
+
+
+@pytest.fixture(scope="session")
+def note() -> Callable[..., MemoryRecord]:
+    """Makes a record of Mira's."""
+
+    def make(content: str, **fields: object) -> MemoryRecord:
+        return MemoryRecord.make(content=content, scope=MIRA, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def ids() -> Callable[..., set[str]]:
+    """Finds the ids of Mira's records in a local store."""
+
+    def find(store: LocalStore, text: str = "", limit: int = 10_000) -> set[str]:
+        return {hit.id for hit in store.search(text, MIRA, limit, None)}
+
+    return find
+
 
 @pytest.fixture
 def forked() -> Callable[[Callable[[], None]], None]:

@@ -7,26 +7,19 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import diskcache
 import pytest
 
 from memsheaf.providers.local import LocalStore
-from memsheaf.stack import MemoryRecord, ProviderUnavailable, Scope, StorageFull, StoreCorrupt
+from memsheaf.stack import ProviderUnavailable, Scope, StorageFull, StoreCorrupt
 
 Forked = Callable[[Callable[[], None]], None]
 MIRA = Scope(user_id="mira")
 
 
-def note(content: str, **fields: object) -> MemoryRecord:
-    return MemoryRecord.make(content=content, scope=MIRA, **fields)
-
-
-def ids(store: LocalStore, text: str = "", limit: int = 10_000) -> set[str]:
-    return {hit.id for hit in store.search(text, MIRA, limit, None)}
-
-
-def test_a_restart_finds_everything(tmp_path: Path) -> None:
+def test_a_restart_finds_everything(note: Any, ids: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))
         store.touch(["a"], MIRA)
@@ -37,14 +30,14 @@ def test_a_restart_finds_everything(tmp_path: Path) -> None:
         assert held.access_count == 1
 
 
-def test_an_empty_file_is_a_store_that_was_never_made(tmp_path: Path) -> None:
+def test_an_empty_file_is_a_store_that_was_never_made(note: Any, ids: Any, tmp_path: Path) -> None:
     (tmp_path / "cache.db").touch()
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))
         assert ids(store) == {"a"}
 
 
-def test_permissions_do_not_depend_on_the_umask(tmp_path: Path) -> None:
+def test_permissions_do_not_depend_on_the_umask(note: Any, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with LocalStore(tmp_path / "s") as store:
@@ -64,7 +57,9 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_a_read_only_folder_can_be_searched(open_folder: Path, forked: Forked) -> None:
+def test_a_read_only_folder_can_be_searched(
+    note: Any, ids: Any, open_folder: Path, forked: Forked
+) -> None:
     folder = open_folder / "s"
     with LocalStore(folder) as store:
         store.store(note("tea", id="a"))
@@ -86,7 +81,9 @@ def test_a_read_only_folder_can_be_searched(open_folder: Path, forked: Forked) -
     folder.chmod(0o700)
 
 
-def test_a_full_disk_keeps_what_was_there(tmp_path: Path, forked: Forked) -> None:
+def test_a_full_disk_keeps_what_was_there(
+    note: Any, ids: Any, tmp_path: Path, forked: Forked
+) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))
 
@@ -113,7 +110,7 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-def test_damage_is_told_and_nothing_is_deleted(tmp_path: Path) -> None:
+def test_damage_is_told_and_nothing_is_deleted(note: Any, tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     path.write_bytes(b"not a database " * 1000)
     store = LocalStore(tmp_path)
@@ -136,7 +133,9 @@ class _Bomb:
         return os.system, ("touch /nowhere/exploded",)
 
 
-def test_a_pickle_is_never_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pickle_is_never_loaded(
+    note: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))
     direct = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)

@@ -9,11 +9,12 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memsheaf.providers.local import LocalStore
-from memsheaf.stack import MemoryRecord, ProviderTimeout, Scope
+from memsheaf.stack import ProviderTimeout, Scope
 
 Forked = Callable[[Callable[[], None]], None]
 MIRA = Scope(user_id="mira")
@@ -38,14 +39,6 @@ store.close()
 """
 
 
-def note(content: str, **fields: object) -> MemoryRecord:
-    return MemoryRecord.make(content=content, scope=MIRA, **fields)
-
-
-def ids(store: LocalStore, text: str = "", limit: int = 10_000) -> set[str]:
-    return {hit.id for hit in store.search(text, MIRA, limit, None)}
-
-
 def start(folder: Path, name: str, count: int, *extra: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(folder), name, str(count), *extra],
@@ -54,7 +47,7 @@ def start(folder: Path, name: str, count: int, *extra: str) -> "subprocess.Popen
     )
 
 
-def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_kill_nine_loses_nothing_that_was_acknowledged(ids: Any, tmp_path: Path) -> None:
     children = [start(tmp_path, name, 100_000) for name in "abc"]
     complete: list[str] = []
     for child in children:
@@ -78,7 +71,7 @@ def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     check.close()
 
 
-def test_processes_see_each_other(tmp_path: Path) -> None:
+def test_processes_see_each_other(note: Any, ids: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="shared"))
         assert ids(store) == {"shared"}
@@ -93,7 +86,7 @@ def test_processes_see_each_other(tmp_path: Path) -> None:
         assert held.access_count == 4
 
 
-def test_processes_may_make_the_folder_at_once(tmp_path: Path) -> None:
+def test_processes_may_make_the_folder_at_once(ids: Any, tmp_path: Path) -> None:
     for attempt in range(3):
         children = [start(tmp_path / str(attempt), name, 1) for name in "abcd"]
         for child in children:
@@ -103,7 +96,7 @@ def test_processes_may_make_the_folder_at_once(tmp_path: Path) -> None:
             assert ids(store) == {f"{name}-0" for name in "abcd"}
 
 
-def test_threads_write_and_search(tmp_path: Path) -> None:
+def test_threads_write_and_search(note: Any, ids: Any, tmp_path: Path) -> None:
     errors: list[BaseException] = []
     done = threading.Event()
     with LocalStore(tmp_path) as store:
@@ -139,7 +132,9 @@ def test_threads_write_and_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("on_disk", [True, False])
-def test_a_fork_while_another_thread_stores(tmp_path: Path, on_disk: bool, forked: Forked) -> None:
+def test_a_fork_while_another_thread_stores(
+    note: Any, ids: Any, tmp_path: Path, on_disk: bool, forked: Forked
+) -> None:
     store = LocalStore(tmp_path if on_disk else None)
     stop = threading.Event()
 
@@ -168,7 +163,7 @@ def test_a_fork_while_another_thread_stores(tmp_path: Path, on_disk: bool, forke
     store.close()
 
 
-def test_searching_needs_no_write_lock(tmp_path: Path) -> None:
+def test_searching_needs_no_write_lock(note: Any, ids: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))
     holder = sqlite3.connect(tmp_path / "cache.db", isolation_level=None)
@@ -181,7 +176,7 @@ def test_searching_needs_no_write_lock(tmp_path: Path) -> None:
     holder.close()
 
 
-def test_no_connection_outlives_its_store(tmp_path: Path) -> None:
+def test_no_connection_outlives_its_store(note: Any, tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     threads = [
         threading.Thread(target=lambda n=n: store.store(note("tea", id=str(n)))) for n in range(6)
@@ -200,7 +195,7 @@ def _fds() -> list[str]:
     return [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
 
 
-def test_a_spawned_process_shares_the_folder(tmp_path: Path) -> None:
+def test_a_spawned_process_shares_the_folder(note: Any, ids: Any, tmp_path: Path) -> None:
     assert "fork" in multiprocessing.get_all_start_methods()
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))

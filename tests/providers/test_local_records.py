@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,6 @@ from memsheaf.providers.oplog import Row
 from memsheaf.stack import MemoryRecord, Scope, StorageFull, StoreCorrupt
 
 MIRA = Scope(user_id="mira")
-
-
-def note(content: str, **fields: object) -> MemoryRecord:
-    return MemoryRecord.make(content=content, scope=MIRA, **fields)
 
 
 def found(store: LocalStore, text: str) -> list[str]:
@@ -40,7 +37,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_what_is_found_again_is_not_read_again(tmp_path: Path, reads: list[str]) -> None:
+def test_what_is_found_again_is_not_read_again(note: Any, tmp_path: Path, reads: list[str]) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea at five", id="a"))
         assert found(store, "tea") == found(store, "tea") == ["tea at five"]
@@ -49,7 +46,7 @@ def test_what_is_found_again_is_not_read_again(tmp_path: Path, reads: list[str])
         assert reads == ["a"]
 
 
-def test_changes_of_another_process_are_seen(tmp_path: Path) -> None:
+def test_changes_of_another_process_are_seen(note: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as one, LocalStore(tmp_path) as other:
         one.store(note("tea at five", id="a"))
         assert found(one, "tea") == found(other, "tea") == ["tea at five"]
@@ -64,7 +61,7 @@ def test_changes_of_another_process_are_seen(tmp_path: Path) -> None:
         assert found(one, "tea") == ["tea at seven"]
 
 
-def test_nothing_is_kept_of_what_was_forgotten(tmp_path: Path) -> None:
+def test_nothing_is_kept_of_what_was_forgotten(note: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a"))
         assert found(store, "tea") == ["tea"]
@@ -75,7 +72,7 @@ def test_nothing_is_kept_of_what_was_forgotten(tmp_path: Path) -> None:
         assert records._held == {}
 
 
-def test_a_write_that_was_rolled_back_leaves_nothing(tmp_path: Path) -> None:
+def test_a_write_that_was_rolled_back_leaves_nothing(note: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="first"))
         assert found(store, "tea") == ["tea"]
@@ -95,7 +92,7 @@ def test_a_write_that_was_rolled_back_leaves_nothing(tmp_path: Path) -> None:
         assert found(store, "words") == ["newer words"]
 
 
-def test_metadata_is_the_callers_own(tmp_path: Path) -> None:
+def test_metadata_is_the_callers_own(note: Any, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store:
         store.store(note("tea", id="a", metadata={"cups": [1]}))
         for _ in range(3):
@@ -118,7 +115,7 @@ def test_metadata_is_the_callers_own(tmp_path: Path) -> None:
                 coffee.metadata["cups"] = 1
 
 
-def test_long_ones_are_not_kept() -> None:
+def test_long_ones_are_not_kept(note: Any) -> None:
     log, catalog = MemoryLog(), Catalog()
     records = Records(log, 3)
     for content in ("short", "long " * 1_000):
@@ -132,7 +129,7 @@ def test_long_ones_are_not_kept() -> None:
         assert records.listed(catalog, ["a"])["a"].content == content
 
 
-def test_only_the_last_used_are_kept() -> None:
+def test_only_the_last_used_are_kept(note: Any) -> None:
     log = MemoryLog()
     records, catalog = Records(log, 3), Catalog()
     with log.writing() as writer:
@@ -147,7 +144,7 @@ def test_only_the_last_used_are_kept() -> None:
     assert list(records._held) == ["r4", "r2", "r0"]
 
 
-def test_what_was_read_too_early_is_not_kept() -> None:
+def test_what_was_read_too_early_is_not_kept(note: Any) -> None:
     log, catalog = MemoryLog(), Catalog()
     records = Records(log, 3)
     with log.writing() as writer:
@@ -172,7 +169,7 @@ def test_what_was_read_too_early_is_not_kept() -> None:
     assert records._held == {}
 
 
-def test_a_row_with_another_id_is_damaged() -> None:
+def test_a_row_with_another_id_is_damaged(note: Any) -> None:
     text = json.dumps({**json.loads(note("tea", id="a").to_json()), "id": "b"})
     with pytest.raises(StoreCorrupt, match="row 7"):
         read_row(Row(7, "a", text))

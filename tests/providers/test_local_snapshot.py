@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,17 +11,9 @@ from memsheaf.index import BM25Index
 from memsheaf.providers import live_view, local_view
 from memsheaf.providers.local import LocalStore
 from memsheaf.providers.oplog import Row
-from memsheaf.stack import MemoryRecord, Scope
+from memsheaf.stack import Scope
 
 MIRA = Scope(user_id="mira")
-
-
-def note(content: str, **fields: object) -> MemoryRecord:
-    return MemoryRecord.make(content=content, scope=MIRA, **fields)
-
-
-def ids(store: LocalStore, text: str = "", limit: int = 10_000) -> set[str]:
-    return {hit.id for hit in store.search(text, MIRA, limit, None)}
 
 
 def contents(folder: Path) -> bytes:
@@ -28,7 +21,7 @@ def contents(folder: Path) -> bytes:
 
 
 def test_a_forgotten_text_is_nowhere_in_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    note: Any, ids: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     with LocalStore(tmp_path) as store:
@@ -54,7 +47,9 @@ def test_a_forgotten_text_is_nowhere_in_the_folder(
         assert len(ids(store)) == 301
 
 
-def test_forgetting_in_one_process_reaches_the_index_of_another(tmp_path: Path) -> None:
+def test_forgetting_in_one_process_reaches_the_index_of_another(
+    note: Any, ids: Any, tmp_path: Path
+) -> None:
     with LocalStore(tmp_path) as one, LocalStore(tmp_path) as other:
         one.store(note("zebra", id="a"))
         assert ids(other, "zebra") == {"a"}
@@ -66,7 +61,7 @@ def test_forgetting_in_one_process_reaches_the_index_of_another(tmp_path: Path) 
 
 @pytest.mark.parametrize("damage", ["none", "stale", "torn", "foreign"])
 def test_a_snapshot_is_used_only_where_it_is_true(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    note: Any, ids: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     folder, other = tmp_path / "a", tmp_path / "b"
     monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
@@ -107,7 +102,7 @@ def test_a_snapshot_is_used_only_where_it_is_true(
 
 @pytest.mark.parametrize("change", ["forget", "update", "replace"])
 def test_the_saved_index_holds_nothing_of_what_was_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+    note: Any, ids: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     saved = tmp_path / "index"
@@ -139,7 +134,7 @@ def test_the_saved_index_holds_nothing_of_what_was_forgotten(
 
 
 def test_a_flipped_byte_of_the_saved_index_is_never_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    note: Any, ids: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     with LocalStore(tmp_path / "a") as store:
@@ -162,7 +157,9 @@ def test_a_flipped_byte_of_the_saved_index_is_never_trusted(
             store.close()
 
 
-def test_recalls_do_not_index_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recalls_do_not_index_again(
+    note: Any, ids: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(live_view, "_WORTH_SAVING", 1)
     with LocalStore(tmp_path) as store:
         store.store_many([note(f"tea number{n}", id=f"r{n}") for n in range(20)])

@@ -64,3 +64,11 @@ def bm25(frequency: Floats, length: Floats, k1: float, b: float, mean: float) ->
     """Return the true weights, 0 where a term is absent (Robertson and Zaragoza 2009, 3.4)."""
     norm = k1 * (1 - b + b / (mean or 1.0) * length)
     return frequency * (k1 + 1) / (frequency + np.maximum(norm, 1e-300))
+
+
+def inverse_frequency(documents: int, holding: int) -> float:
+    """Return the idf of a term that some of the documents hold, always above 0.
+
+    ln(1 + (N - df + 1/2) / (df + 1/2)), as in BM25 (Robertson and Zaragoza 2009).
+    """
+    return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))

@@ -1,6 +1,5 @@
 """From a text to numbered terms with their statistics: what each word of a query stands for."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from itertools import chain
 
 from .analysis import Analyzer
 from .documents import Partition
+from .impacts import inverse_frequency
 from .neighbours import Near
 from .sources import Source
 from .store import Store
@@ -74,12 +74,12 @@ def prepare(
         numbers = list(dict.fromkeys([n for _, slot in asked for n, _ in slot]))
         sources, count, total, df = store.snapshot(numbers, where)
         held = {n: d for n, d in zip(numbers, df, strict=True) if d}
-    idf = {n: math.log(1 + (count - d + 0.5) / (d + 0.5)) for n, d in held.items()}
+    idf = {n: inverse_frequency(count, d) for n, d in held.items()}
     terms: list[int] = []
     factors: list[float] = []
     portion: list[float] = []
     shared: list[tuple[float, list[tuple[int, float]]]] = []
-    whole, unknown = 0.0, math.log(1 + (count + 0.5) / 0.5)
+    whole, unknown = 0.0, inverse_frequency(count, 0)
     for times, slot in asked:
         live = slot if len(slot) < 2 else [pair for pair in slot if pair[0] in held]
         if len(live) < 2:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsheaf.index import BM25Index
-from memsheaf.index.impacts import FREQUENCIES, LENGTHS
+from memsheaf.index.impacts import FREQUENCIES, LENGTHS, inverse_frequency
 from memsheaf.index.postings import Part, Runs, RunsCache, Term, look_up
 
 from .catalog import Catalog, Searched
@@ -289,7 +289,7 @@ class Evidence:
             if len(owners):
                 count += size
                 lists.append(_List(part, word.place or 0, runs, chosen, owners, 0.0, 0.0))
-        idf = _idf(self._searched.items, count)
+        idf = inverse_frequency(self._searched.items, count)
         self._whole += idf
         weight = word.times * idf
         for each in lists:
@@ -313,7 +313,7 @@ class Evidence:
             for each in lists:
                 held[each.owners] = True
             owners = held.nonzero()[0]
-        rarity = _idf(sessions, len(owners))
+        rarity = inverse_frequency(sessions, len(owners))
         if rarity <= _TELLING:
             return
         tf = _of(lists[0].runs.frequencies, lists[0].chosen)
@@ -355,8 +355,3 @@ def _distinct(rows: Ints) -> Ints:
     new = np.ones(len(rows), bool)
     np.not_equal(rows[1:], rows[:-1], out=new[1:])
     return rows[new]
-
-
-def _idf(size: int, count: int) -> float:
-    """ln(1 + (N - df + 1/2) / (df + 1/2)), as in BM25 (Robertson and Zaragoza 2009)."""
-    return math.log(1 + (size - count + 0.5) / (count + 0.5))

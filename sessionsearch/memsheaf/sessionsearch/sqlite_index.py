@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from memsheaf.index import content_words, get_analyzer, terms
+from memsheaf.index.impacts import inverse_frequency
 
 from .changes import Change, Changes
 from .content import content_of, same_text
@@ -285,14 +285,14 @@ def _count(connection: sqlite3.Connection, query: ItemQuery, words: str) -> int:
 
 
 def _idfs(connection: sqlite3.Connection, query: ItemQuery, asked: Sequence[str]) -> list[float]:
-    """ln(1 + (N - df + 1/2) / (df + 1/2)) of each token, by the statistics of the scope."""
+    """The idf of each token, by the statistics of the scope."""
     scope = ItemQuery("", query.scope)
     size = connection.execute(_FREQUENCY, (_match(scope, ""),)).fetchone()[0]
     counts = [
         connection.execute(_FREQUENCY, (_match(scope, _term(token)),)).fetchone()[0]
         for token in asked
     ]
-    return [math.log(1 + (size - count + 0.5) / (count + 0.5)) for count in counts]
+    return [inverse_frequency(size, count) for count in counts]
 
 
 def _shares(

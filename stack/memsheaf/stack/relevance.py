@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 
 from memsheaf.index import content_words, get_analyzer, terms
+from memsheaf.index.impacts import inverse_frequency
 
 from .records import MemoryRecord
 
 __all__ = [
     "Bm25Reranker",
     "Reranker",
+    "inverse_frequency",
     "lexical_relevance",
     "query_terms",
     "searchable",
-    "share_of_idf",
     "term_set",
 ]
 
@@ -36,8 +37,7 @@ def lexical_relevance(
     """The share of the query's idf that each record matches, in [0, 1].
 
     Σ idf of the query's content words in the record ÷ Σ idf of all of them, with statistics of the
-    pool; a term that no record holds counts with the highest idf. idf is
-    ln(1 + (N - df + ½) / (df + ½)), as in BM25 (Robertson and Zaragoza 2009), always above 0.
+    pool; a term that no record holds counts with the highest idf, see `inverse_frequency`.
 
     Args:
         text: The query.
@@ -47,7 +47,14 @@ def lexical_relevance(
     Returns:
         One value per record.
     """
-    return share_of_idf(text, [term_set(searchable(r), analyzer) for r in records], analyzer)
+    wanted = query_terms(text, analyzer)
+    if not wanted or not records:
+        return [0.0] * len(records)
+    found = [wanted & term_set(searchable(record), analyzer) for record in records]
+    frequency = Counter(term for some in found for term in some)
+    rarity = {term: inverse_frequency(len(records), frequency[term]) for term in wanted}
+    whole = math.fsum(rarity.values())
+    return [min(1.0, math.fsum(rarity[t] for t in some) / whole) if some else 0.0 for some in found]
 
 
 def term_set(text: str, analyzer: str = "english") -> frozenset[str]:
@@ -58,25 +65,6 @@ def term_set(text: str, analyzer: str = "english") -> frozenset[str]:
 def query_terms(text: str, analyzer: str = "english") -> frozenset[str]:
     """The terms of a query: those of its content words."""
     return term_set(content_words(text), analyzer)
-
-
-def share_of_idf(text: str, held: Sequence[Set[str]], analyzer: str = "english") -> list[float]:
-    """`lexical_relevance` for texts whose terms are known.
-
-    Args:
-        text: The query.
-        held: The terms of each text.
-        analyzer: The name of the text analysis that made them.
-    """
-    wanted = query_terms(text, analyzer)
-    if not wanted or not held:
-        return [0.0] * len(held)
-    found = [wanted & each for each in held]
-    frequency = Counter(term for some in found for term in some)
-    size = len(held)
-    idf = {t: math.log(1 + (size - frequency[t] + 0.5) / (frequency[t] + 0.5)) for t in wanted}
-    whole = math.fsum(idf.values())
-    return [min(1.0, math.fsum(idf[t] for t in some) / whole) if some else 0.0 for some in found]
 
 
 class Bm25Reranker:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from memsheaf.stack.relevance import query_terms, term_set
+from memsheaf.stack.relevance import inverse_frequency, query_terms, term_set
 
 from .codec import decode_profile
 from .profile import Line, LineKind
@@ -87,11 +87,11 @@ class RankedLines:
         """`lexical_relevance` of the lines that match, by place, in thousandths."""
         size = len(self._lines)
         found = [self._places.get(t, ()) for t in query_terms(text[-_QUERY:])]
-        idfs = [math.log(1 + (size - len(p) + 0.5) / (len(p) + 0.5)) for p in found]
-        total = math.fsum(idfs)
+        rarity = [inverse_frequency(size, len(places)) for places in found]
+        total = math.fsum(rarity)
         matched: dict[int, int] = {}
-        for places, idf in zip(found, idfs, strict=True):
-            share = round(_WHOLE * idf / total)
+        for places, each in zip(found, rarity, strict=True):
+            share = round(_WHOLE * each / total)
             for place in places:
                 matched[place] = matched.get(place, 0) + share
         rounded = ((place, (each + _PART // 2) // _PART) for place, each in matched.items())

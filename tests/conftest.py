@@ -4,7 +4,7 @@ import importlib
 import sys
 from pathlib import Path
 
-ROOT = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[1])
 
 sys.path.insert(0, ROOT)
 importlib.import_module("benchmarks")
