@@ -176,7 +176,10 @@ class LogFile:
         try:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
-            if format_of(connection) != VERSION:
+            connection.execute("BEGIN")  # one moment: others may be making the tables just now
+            version = format_of(connection)
+            connection.rollback()
+            if version != VERSION:
                 write_ahead(connection, self._timeout)
                 migrate(connection)
         except BaseException:
