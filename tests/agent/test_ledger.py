@@ -81,6 +81,26 @@ def test_any_text_is_kept(open_ledger: Open) -> None:
     assert ledger.drop([text]) == 1
 
 
+def test_what_no_file_can_hold_is_replaced_in_a_block(open_ledger: Open) -> None:
+    ledger = open_ledger()
+    made = ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "a\ud800b\x00c\udfff", ["m1"])
+    assert made == Sent("aaaaaaaa", "a\ufffdb\ufffdc\ufffd")
+    assert ledger.sent(MIRA, "c") == {"t1": made}
+    assert ledger.drop(["\ud800", "m\x00", "m1"]) == 1
+
+
+@pytest.mark.parametrize("hostile", ["\ud800", "a\x00", 7])
+def test_ids_that_cannot_be_kept_are_refused(open_ledger: Open, hostile: Any) -> None:
+    ledger = open_ledger()
+    with pytest.raises(UsageError, match="block_id"):
+        ledger.issue(hostile)
+    with pytest.raises(UsageError, match="block_id"):
+        ledger.keep(MIRA, "c", "t1", hostile, "one")
+    with pytest.raises(UsageError, match="record"):
+        ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "one", ["m1", hostile])
+    assert ledger.sent(MIRA, "c") == {}
+
+
 @pytest.mark.parametrize("name", ["\ud800", "a\x00", 7, b"c"])
 def test_a_name_that_cannot_be_kept_is_refused(open_ledger: Open, name: Any) -> None:
     ledger = open_ledger()
@@ -97,7 +117,7 @@ def test_a_name_that_cannot_be_kept_is_refused(open_ledger: Open, name: Any) -> 
 def test_a_text_that_cannot_be_kept_is_not_taken_for_a_known_turn(open_ledger: Open) -> None:
     ledger = open_ledger()
     nothing: Any = None
-    with pytest.raises(ProviderUnavailable):
+    with pytest.raises(UsageError, match="text"):
         ledger.keep(MIRA, "monday", "t1", "aaaaaaaa", nothing)
     assert ledger.sent(MIRA, "monday") == {}
 

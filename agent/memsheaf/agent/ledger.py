@@ -91,6 +91,7 @@ class BlockLedger:
 
     def issue(self, block_id: str) -> None:
         """Remember an id without a conversation."""
+        _check(block_id, "block_id")
         with self._file.writing() as connection:
             _issue(connection, block_id)
             self._bound(connection)
@@ -111,7 +112,7 @@ class BlockLedger:
             conversation: Its name.
             turn: The key of the turn.
             block_id: The block's id; empty where nothing was injected.
-            text: The block.
+            text: The block; NUL and lone surrogates are replaced.
             records: The ids of the memories in it.
 
         Returns:
@@ -120,8 +121,13 @@ class BlockLedger:
         owner = _owner(scope)
         _check(conversation)
         _check(turn, "turn")
+        _check(block_id, "block_id")
+        for record_id in records:
+            _check(record_id, "a record's id")
+        if not isinstance(text, str):
+            raise UsageError("a block must be text")
         with self._file.lock:
-            made = self._keep(owner, conversation, turn, Sent(block_id, text), records)
+            made = self._keep(owner, conversation, turn, Sent(block_id, clean(text)), records)
             if (known := self._recent.get((owner, conversation))) is not None:
                 known[turn] = made
         return made
@@ -184,7 +190,7 @@ class BlockLedger:
         """
         count = 0
         with self._file.writing() as connection:
-            for record_id in record_ids:
+            for record_id in filter(_is_plain, record_ids):  # no block holds any other
                 count += connection.execute(
                     "UPDATE sent SET text = '', block_id = '' WHERE text <> '' AND number IN"
                     " (SELECT number FROM held WHERE record_id = ?)",
@@ -242,8 +248,12 @@ class BlockLedger:
         return full
 
 
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str) and clean(value) == value
+
+
 def _check(value: object, name: str = "conversation") -> None:
-    if not isinstance(value, str) or clean(value) != value:
+    if not _is_plain(value):
         raise UsageError(f"{name} must be text without NUL and lone surrogates")
 
 
