@@ -161,3 +161,33 @@ def test_a_record_that_breaks_the_rules_is_told_as_ever() -> None:
     result = searched(lambda text, scope, limit, filters: finish(SCORED, table, scope, None, limit))
     assert contents(result) == ["tea two", "tea three"]
     assert result.outcomes[0].notes == ("1 dropped: its record breaks the rules of records",)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("place", range(4))
+def test_a_score_that_is_no_number_moves_no_other_hit(score: float, place: int) -> None:
+    strange = record("tea strange")
+    table = {**TABLE, strange.id: strange}
+    scored = [(r.id, 1.0 + n, 0.5) for n, r in enumerate(MINE)]
+    scored.insert(place, (strange.id, score, 0.5))
+
+    def answer(text: str, scope: Scope, limit: int, filters: Filter | None) -> Sequence[Hit]:
+        return finish(scored, table, scope, filters, 2)
+
+    assert contents(answer("tea", MIRA, 2, None)) == ["tea three", "tea two"]
+    result = searched(answer)
+    assert contents(result) == ["tea three", "tea two"]
+    assert result.outcomes[0].notes == ("1 dropped: its score is not a finite number",)
+
+
+def test_what_had_no_place_is_told_beside_what_the_stack_drops() -> None:
+    bad = MINE[0].model_copy(update={"importance": 7.0})
+    table = {**TABLE, bad.id: bad}
+    scored = [(r.id, 1.0 + n, None) for n, r in enumerate([bad, *MINE[1:], FOREIGN])]
+    scored.append((FOREIGN.id, float("nan"), None))
+    result = searched(lambda text, scope, limit, filters: finish(scored, table, scope, None, limit))
+    assert contents(result) == ["tea three", "tea two"]
+    assert result.outcomes[0].notes == (
+        "1 dropped: its score is not a finite number",
+        "1 dropped: its record breaks the rules of records",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from operator import itemgetter
 
 from .filters import Filter
@@ -23,11 +24,13 @@ class Finished(tuple[Hit, ...]):
         scope: For whom; None where nothing was checked.
         filters: Under which conditions.
         until: When the first of them expires.
+        notes: What was dropped before there was an order.
     """
 
     scope: Scope | None = None
     filters: Filter | None = None
     until: datetime | None = None
+    notes: tuple[str, ...] = ()
 
     def holds(self, scope: Scope, filters: Filter | None) -> bool:
         """Whether it was checked for this very question, and none has expired since."""
@@ -48,7 +51,8 @@ def finish(
     """Turn an index's answer into hits, for a provider that is an index plus a table of records.
 
     Ids without a record (ghosts), records of another scope, expired ones and those that the
-    filter refuses are dropped before the cut, so that `limit` counts what may be returned.
+    filter refuses are dropped before the cut, so that `limit` counts what may be returned. So are
+    scores that are not finite, which have no place in an order; the stack tells them.
     A search that returns the result as it is saves the stack from checking every hit again.
 
     Args:
@@ -65,7 +69,9 @@ def finish(
     moment = now()
     until: datetime | None = None
     kept: list[Hit] = []
-    for record_id, score, relevance in sorted(hits, key=itemgetter(1), reverse=True):
+    given = [*hits]
+    scored = [hit for hit in given if -inf < hit[1] < inf]
+    for record_id, score, relevance in sorted(scored, key=itemgetter(1), reverse=True):
         if len(kept) >= limit:
             break
         record = look_up(record_id)
@@ -79,8 +85,9 @@ def finish(
                 continue
             until = expires if until is None else min(until, expires)
         kept.append(Hit(record, score, relevance))
-    if not are_plain(kept):
-        return kept  # the stack mends or drops each, and tells
     finished = Finished(kept)
-    finished.scope, finished.filters, finished.until = scope, filters, until
+    if lost := len(given) - len(scored):
+        finished.notes = (f"{lost} dropped: its score is not a finite number",)
+    if are_plain(kept):  # else the stack mends or drops each, and tells
+        finished.scope, finished.filters, finished.until = scope, filters, until
     return finished

@@ -31,6 +31,8 @@ def accept_hits(
     def accept(answer: object) -> Accepted:
         notes: list[str] = []
         hits: Sequence[Hit]
+        if type(answer) is Finished:
+            notes += answer.notes
         if (
             type(answer) is Finished  # a subclass may hold anything
             and len(answer) <= limit
