@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from memsheaf.stack import Filter, InvalidRecord, MemoryRecord, Scope, StoreCorrupt
+from memsheaf.stack.filters import refusal
 from memsheaf.stack.times import now
 
 from .catalog import Catalog
@@ -77,12 +78,7 @@ class Records:
             records = self.listed(catalog, batch)
             for record_id in batch:
                 record = records.get(record_id)
-                if (
-                    record is not None
-                    and scope.matches(record.scope)
-                    and not record.is_expired(moment)
-                    and (filters is None or filters.matches(record))
-                ):
+                if record is not None and refusal(record, scope, filters, moment) is None:
                     yield record
 
     def keep(self, row: Row, record: MemoryRecord) -> None:

@@ -27,6 +27,7 @@ from memsheaf.stack import (
     hookimpl,
     read_cursor,
 )
+from memsheaf.stack.filters import refusal
 from memsheaf.stack.text import clean
 
 from .sqlite_file import Database
@@ -35,7 +36,6 @@ from .sqlite_rows import (
     COLUMNS,
     FILTERED,
     filter_values,
-    is_shown,
     micros,
     owner_condition,
     read_record,
@@ -240,9 +240,8 @@ class SqliteStore:
         with self._database.reading() as connection:
             moment = datetime.now(UTC)
             read = map(read_record, connection.execute(statement, values))
-            return builtins.list(
-                islice((r for r in read if is_shown(r, scope, filters, moment)), limit)
-            )
+            shown = (r for r in read if refusal(r, scope, filters, moment) is None)
+            return builtins.list(islice(shown, limit))
 
     def _keep(self, connection: sqlite3.Connection, record: MemoryRecord) -> bool:
         """Write a record; True where it replaced another text."""

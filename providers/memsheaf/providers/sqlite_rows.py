@@ -15,7 +15,6 @@ __all__ = [
     "COLUMNS",
     "FILTERED",
     "filter_values",
-    "is_shown",
     "micros",
     "owner_condition",
     "read_record",
@@ -79,12 +78,3 @@ def read_record(found: Sequence[Any]) -> MemoryRecord:
         "last_accessed_at": _EPOCH + timedelta(microseconds=found[3]),
     }
     return record.model_copy(update=touched)
-
-
-def is_shown(record: MemoryRecord, scope: Scope, filters: Filter | None, moment: datetime) -> bool:
-    """Whether scope, expiry and filter let a record by: the check after whatever SQL selected."""
-    return (
-        scope.matches(record.scope)
-        and not record.is_expired(moment)
-        and (filters is None or filters.matches(record))
-    )

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from memsheaf.stack import Filter, Hit, MemoryRecord, Scope, StoreCorrupt
+from memsheaf.stack.filters import refusal
 
 from .sqlite_query import owned_by, query_units
-from .sqlite_rows import COLUMNS, FILTERED, filter_values, is_shown, read_record
+from .sqlite_rows import COLUMNS, FILTERED, filter_values, read_record
 
 __all__ = ["TextSearch"]
 
@@ -137,7 +138,7 @@ def _best(
             for row, worse in ranked
             if row not in seen
         )
-        shown = (one for one in read if is_shown(one.record, scope, filters, moment))
+        shown = (one for one in read if refusal(one.record, scope, filters, moment) is None)
         found = list(islice(shown, wanted))
         if len(found) == wanted or len(ranked) < asked:
             return found

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 from .errors import InvalidQuery
 from .kinds import Kind
 from .records import MemoryRecord, describe, normalise_tags
+from .scope import Scope
 from .times import parse_time
 
-__all__ = ["Filter"]
+__all__ = ["Filter", "refusal"]
 
 
 class Filter(BaseModel):
@@ -107,6 +108,26 @@ class Filter(BaseModel):
             key in record.metadata and _same(record.metadata[key], value)
             for key, value in self.where.items()
         )
+
+
+def refusal(
+    record: MemoryRecord, scope: Scope, filters: Filter | None, moment: datetime
+) -> str | None:
+    """Why a query may not return a record, or None where it may.
+
+    Args:
+        record: The record.
+        scope: Who asks.
+        filters: Conditions, or None.
+        moment: Now.
+    """
+    if not scope.matches(record.scope):
+        return "outside the scope"
+    if record.expires_at is not None and record.expires_at <= moment:
+        return "expired"
+    if filters is not None and not filters.matches(record):
+        return "refused by the filter"
+    return None
 
 
 def _same(left: JsonValue, right: JsonValue) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from math import inf
 from operator import itemgetter
 
-from .filters import Filter
+from .filters import Filter, refusal
 from .plain import are_plain
 from .records import MemoryRecord
 from .results import Hit
@@ -75,15 +75,11 @@ def finish(
         if len(kept) >= limit:
             break
         record = look_up(record_id)
-        if record is None or not scope.matches(record.scope):
-            continue
-        if filters is not None and not filters.matches(record):
+        if record is None or refusal(record, scope, filters, moment) is not None:
             continue
         expires = record.expires_at
-        if expires is not None:
-            if expires <= moment:
-                continue
-            until = expires if until is None else min(until, expires)
+        if expires is not None and (until is None or expires < until):
+            until = expires
         kept.append(Hit(record, score, relevance))
     finished = Finished(kept)
     if lost := len(given) - len(scored):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime
 
 from .errors import ProviderError
 from .fanout import Accepted
-from .filters import Filter
+from .filters import Filter, refusal
 from .finishing import Finished
 from .mount import Mounted
 from .plain import are_plain, plain_hit, plain_record
@@ -71,7 +70,7 @@ def _believed(
             continue
         if mounted.pinned is not None:
             hit = stamped(hit, mounted)
-        reason = _refusal(hit.record, scope, filters, moment)
+        reason = refusal(hit.record, scope, filters, moment)
         if reason is None:
             kept.append(hit)
         else:
@@ -95,7 +94,7 @@ def accept_record(
             raise ProviderError("get returned a record that breaks the rules of records")
         record = _stamp(record, mounted)
         asked = record.id in ids
-        reason = _refusal(record, scope, None, now()) if asked else "not the one that was asked for"
+        reason = refusal(record, scope, None, now()) if asked else "not the one that was asked for"
         if reason is not None:
             return Accepted(None, notes=(f"1 dropped: {reason}",))
         return Accepted(record, 1)
@@ -118,7 +117,7 @@ def accept_records(
             record = plain_record(given)
             if record is not None:
                 received.append(record := _stamp(record, mounted))
-                if _refusal(record, scope, filters, moment) is None:
+                if refusal(record, scope, filters, moment) is None:
                     kept.append(record)
         lost = count - len(kept)
         notes = (f"{lost} dropped: no records, outside the scope or filter, or expired",)
@@ -153,16 +152,3 @@ def _iterate(answer: object) -> Iterable[object]:
     if answer is None or isinstance(answer, str | bytes | dict) or not isinstance(answer, Iterable):
         raise ProviderError(f"returned {type(answer).__name__}, not a list")
     return answer
-
-
-def _refusal(
-    record: MemoryRecord, scope: Scope, filters: Filter | None, moment: datetime
-) -> str | None:
-    """Why a record may not be returned, or None."""
-    if not scope.matches(record.scope):
-        return "outside the scope"
-    if record.expires_at is not None and record.is_expired(moment):
-        return "expired"
-    if filters is not None and not filters.matches(record):
-        return "refused by the filter"
-    return None

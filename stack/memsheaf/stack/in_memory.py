@@ -13,7 +13,7 @@ from memsheaf.index import get_analyzer, terms
 from .contract import Order, hookimpl
 from .cursors import read_cursor
 from .errors import IdUnavailable
-from .filters import Filter
+from .filters import Filter, refusal
 from .finishing import finish
 from .records import MemoryRecord
 from .relevance import searchable
@@ -148,9 +148,7 @@ class InMemoryStore:
                 (
                     record
                     for record in self._records.values()
-                    if scope.matches(record.scope)
-                    and not record.is_expired(moment)
-                    and (filters is None or filters.matches(record))
+                    if refusal(record, scope, filters, moment) is None
                 ),
                 key=_place,
                 reverse=newest,
