@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
+
+from memsheaf.stack import ClosedError
 
 from .local_view import TextSettings, View, drop_snapshot
 from .memory_log import MemoryLog
@@ -60,7 +63,8 @@ class LiveView:
         self._unerased = (erased or self._unerased) and not self.log.erase()
         self._behind += count
         if self._behind >= _BEHIND:
-            self.current()
+            with suppress(ClosedError):  # what was written is in the log
+                self.current()
 
     def drop_snapshot(self) -> None:
         """Delete what was saved, before a text that is in it goes."""
@@ -73,7 +77,6 @@ class LiveView:
             try:
                 if self._folder is not None:
                     self._save(self._folder)
-                    self.log.erase()
             finally:
                 self.log.close()
 

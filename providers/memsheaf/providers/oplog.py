@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
-from memsheaf.stack import StoreCorrupt
+from memsheaf.stack import ClosedError, StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
 from memsheaf.stack.folders import private_folder
 
@@ -71,7 +71,7 @@ class Log(Protocol):
         """Overwrite what was deleted; False where another process is reading: later."""
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Overwrite what was deleted and let go of the files; later calls may raise."""
 
     def quiesce(self) -> None:
         """Before a fork: take the locks and let go of the connections."""
@@ -94,6 +94,7 @@ class DiskLog:
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._cache: SharedCache | None = None
         self._reader: sqlite3.Connection | None = None
+        self._closed = False
         self._disk = TextDisk(str(folder))
         with our_errors(f"opening {folder}"):
             if not _present(folder / DBNAME):
@@ -143,6 +144,7 @@ class DiskLog:
 
     def cache(self) -> SharedCache:
         """The cache that writes; whoever uses it holds the lock."""
+        self._require_open()
         if self._cache is None:
             self._cache = SharedCache(str(self.folder), self._timeout, **SETTINGS)
         return self._cache
@@ -153,29 +155,41 @@ class DiskLog:
             return self._cache is None or self._cache.truncate()
 
     def close(self) -> None:
-        """Close both connections."""
+        """Overwrite what was deleted and close for good; later calls raise `ClosedError`."""
         with self._write_lock, self._read_lock:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
-            if self._cache is not None:
-                self._cache.close()
-                self._cache = None
+            self._closed = True
+            try:
+                self.erase()
+            finally:
+                self._let_go()
 
     def quiesce(self) -> None:
         """Before a fork: SQLite may not be open across it."""
         self._write_lock.acquire()
         self._read_lock.acquire()
-        self.close()
+        self._let_go()
 
     def resume(self) -> None:
         """After a fork, in parent and child: connections are opened when they are needed."""
         self._read_lock.release()
         self._write_lock.release()
 
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the local store is closed; open a new one")
+
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._read_lock, our_errors(f"reading {self.folder}"):
+            self._require_open()
             if self._reader is None:
                 self._reader = self._open_reader()
             yield self._reader
