@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
 import sqlite3
-import stat
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -15,11 +12,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Protocol
-from urllib.parse import quote
 
 from memsheaf.stack import ClosedError, StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
-from memsheaf.stack.folders import private_folder
+from memsheaf.stack.disk_files import make_cache, open_reader
 
 __all__ = ["DiskLog", "Log", "Row", "Writer"]
 
@@ -97,8 +93,7 @@ class DiskLog:
         self._closed = False
         self._disk = TextDisk(str(folder))
         with our_errors(f"opening {folder}"):
-            if not _present(folder / DBNAME):
-                self._create()
+            make_cache(folder, timeout, memsheaf_store=uuid.uuid4().hex)
             try:
                 self._verify()
             except BaseException:
@@ -196,50 +191,13 @@ class DiskLog:
 
     def _open_reader(self) -> sqlite3.Connection:
         """Open for reading only; in a folder that cannot be written, as an immutable file."""
-        path = self.folder / DBNAME
         try:
-            return self._connect("mode=ro")
+            return open_reader(self.folder, self._timeout)
         except sqlite3.OperationalError:
-            log = path.with_name(DBNAME + "-wal")
+            log = self.folder / f"{DBNAME}-wal"
             if os.access(self.folder, os.W_OK) or (log.exists() and log.stat().st_size):
                 raise
-            return self._connect("mode=ro&immutable=1")
-
-    def _connect(self, options: str) -> sqlite3.Connection:
-        address = f"file:{quote(str((self.folder / DBNAME).absolute()))}?{options}"
-        connection = sqlite3.connect(
-            address, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _create(self) -> None:
-        """Make folder and database with permissions that do not depend on the umask."""
-        private_folder(self.folder)
-        directory = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX)
-            if not _present(self.folder / DBNAME):
-                self._build()
-        finally:
-            os.close(directory)
-
-    def _build(self) -> None:
-        """Put a complete database in place at once: nobody ever meets half of one."""
-        draft = self.folder / f".{uuid.uuid4().hex}"
-        draft.mkdir(mode=0o700)
-        handle = os.open(draft / DBNAME, os.O_CREAT | os.O_RDWR, 0o600)
-        os.fchmod(handle, stat.S_IRUSR | stat.S_IWUSR)
-        os.close(handle)
-        cache = SharedCache(str(draft), self._timeout, memsheaf_store=uuid.uuid4().hex, **SETTINGS)
-        cache.truncate()
-        cache.close()
-        os.rename(draft / DBNAME, self.folder / DBNAME)
-        shutil.rmtree(draft, ignore_errors=True)
+            return open_reader(self.folder, self._timeout, "mode=ro&immutable=1")
 
     def _verify(self) -> None:
         """Refuse a database that is not a store of ours, or newer than this code."""
@@ -309,10 +267,6 @@ class _DiskWriter:
         self._cache.append(_PREFIX, TOMBSTONE if text is None else text, record_id)
         if old is not None:
             self._cache.drop(_key(old.sequence))
-
-
-def _present(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
 
 
 def _key(sequence: int) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 import sqlite3
 import threading
 import time
@@ -14,11 +11,10 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 from memsheaf.stack import ClosedError, StoreCorrupt
-from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, TextDisk, our_errors
-from memsheaf.stack.folders import private_folder
+from memsheaf.stack.disk import SETTINGS, SharedCache, TextDisk, our_errors
+from memsheaf.stack.disk_files import make_cache, open_reader
 from memsheaf.stack.forking import watch_forks
 
 __all__ = ["Reader", "Row", "RowStore", "Writer"]
@@ -109,8 +105,7 @@ class RowStore:
         self._secret = b""
         self._disk = TextDisk(str(folder))
         with our_errors(f"opening {folder}"):
-            if not _present(folder / DBNAME):
-                self._create()
+            make_cache(folder, timeout, memsheaf_users=_FORMAT, memsheaf_secret=uuid.uuid4().hex)
             try:
                 self._verify()
             except BaseException:
@@ -195,40 +190,7 @@ class RowStore:
     def _connect(self) -> sqlite3.Connection:
         if self._closed:
             raise ClosedError("the user model is closed; open a new one")
-        address = f"file:{quote(str((self.folder / DBNAME).absolute()))}?mode=ro"
-        connection = sqlite3.connect(
-            address, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _create(self) -> None:
-        """Make folder and database with permissions that do not depend on the umask."""
-        private_folder(self.folder)
-        directory = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX)
-            if not _present(self.folder / DBNAME):
-                self._build()
-        finally:
-            os.close(directory)
-
-    def _build(self) -> None:
-        """Put a complete database in place at once: nobody ever meets half of one."""
-        draft = self.folder / f".{uuid.uuid4().hex}"
-        draft.mkdir(mode=0o700)
-        os.close(os.open(draft / DBNAME, os.O_CREAT | os.O_RDWR, 0o600))
-        settings = {**SETTINGS, "memsheaf_users": _FORMAT, "memsheaf_secret": uuid.uuid4().hex}
-        cache = SharedCache(str(draft), self._timeout, **settings)
-        cache.truncate()
-        cache.close()
-        os.chmod(draft / DBNAME, 0o600)
-        os.rename(draft / DBNAME, self.folder / DBNAME)
-        shutil.rmtree(draft, ignore_errors=True)
+        return open_reader(self.folder, self._timeout)
 
     def _verify(self) -> None:
         """Refuse a database that is not a user model, or newer than this code."""
@@ -242,7 +204,3 @@ class RowStore:
                 "folder"
             )
         self._secret = str(found["memsheaf_secret"]).encode()
-
-
-def _present(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
