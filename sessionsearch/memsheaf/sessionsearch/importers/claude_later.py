@@ -9,6 +9,8 @@ from typing import Any
 __all__ = ["Queue", "Summaries", "mark_of"]
 
 _KEPT = 256
+_RECENT = 16  # messages that the next import of a file still knows
+_KEPT_TEXT = 8_000_000  # characters of summaries that wait
 
 
 class Queue:
@@ -48,31 +50,48 @@ class Queue:
 
 
 class Summaries:
-    """Summaries name the last message of what they sum up, which stands before or behind them."""
+    """Summaries name the last message of what they sum up, which stands before or behind them.
 
-    def __init__(self) -> None:
+    Args:
+        state: Where ids of the latest messages are kept from one import to the next.
+    """
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self._state = state
         self._waiting: dict[str, tuple[int, str]] = {}
-        self._recent: deque[tuple[str, str]] = deque(maxlen=_KEPT)
+        self._size = 0
+        self._recent: deque[tuple[str, str]] = deque(
+            ((uuid, conversation) for uuid, conversation in state.get("recent", ())), _KEPT
+        )
+        self.left = 0
+        """How many named a leaf that did not come: it is in another file."""
 
     def put(self, leaf: str, line: int, text: str) -> str | None:
         """A summary comes; the conversation of its leaf, or None where that is not known yet."""
         for uuid, conversation in self._recent:
             if uuid == leaf:
                 return conversation
-        if len(self._waiting) >= _KEPT:
-            del self._waiting[next(iter(self._waiting))]
+        self._take(leaf)
         self._waiting[leaf] = (line, text)
+        self._size += len(text)
+        self.left += 1
+        while len(self._waiting) > _KEPT or self._size > _KEPT_TEXT:
+            self._take(next(iter(self._waiting)))
         return None
 
     def message(self, uuid: str, conversation: str) -> tuple[int, str] | None:
         """A message comes; the line and the text of the summary that waited for it."""
         self._recent.append((uuid, conversation))
-        return self._waiting.pop(uuid, None) if self._waiting else None
+        self._state["recent"] = (*self._state.get("recent", ()), (uuid, conversation))[-_RECENT:]
+        found = self._take(uuid) if self._waiting else None
+        self.left -= found is not None
+        return found
 
-    @property
-    def left(self) -> int:
-        """How many still wait: their leaf is in another file."""
-        return len(self._waiting)
+    def _take(self, leaf: str) -> tuple[int, str] | None:
+        found = self._waiting.pop(leaf, None)
+        if found is not None:
+            self._size -= len(found[1])
+        return found
 
 
 def mark_of(text: str) -> str:

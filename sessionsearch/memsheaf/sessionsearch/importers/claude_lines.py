@@ -42,7 +42,7 @@ class ClaudeLines:
         self._held: Entry | None = None  # an assistant's text that may be written once more
         self._described: dict[str, set[str]] = {}
         self._latest: tuple[object, ...] = ()
-        self._summaries = Summaries()
+        self._summaries = Summaries(self._state)
         self._queue = Queue(self._state)
         self._calls: dict[str, str] = {}
 

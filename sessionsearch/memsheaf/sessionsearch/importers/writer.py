@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from memsheaf.sessionsearch.log import ConversationLog
 from memsheaf.stack import IdUnavailable, InvalidRecord, NotFound, Scope
 
 from .base import Entry, Header, Skipped
+from .earlier import Earlier
 from .source import Problem
 
 __all__ = ["Writer"]
@@ -38,6 +39,8 @@ class _Held:
     changed: bool = False
     items: list[NewItem] = field(default_factory=list)
     numbered: dict[int, NewItem] = field(default_factory=dict)  # the log may have them
+    earlier: Earlier | None = None  # where the log has the conversation
+    outgrown: Item | None = None  # by the first of the items
 
 
 class Writer:
@@ -73,6 +76,9 @@ class Writer:
         if isinstance(event, Entry):
             held = self._conversation(event.conversation)
             item = self._timed(held, event.item)
+            if held.earlier is not None and event.seq is None:
+                item = held.earlier.named(item)
+                held.outgrown = held.earlier.grown(item) or held.outgrown
             if event.seq is not None and event.seq <= held.last_seq:
                 held.numbered[event.seq] = item
             else:
@@ -141,10 +147,12 @@ class Writer:
             self.forgotten.add(conversation)
             self.refused += len(items)
             return
-        held.exists, held.changed = True, False
+        if held.earlier is not None and held.outgrown is not None:
+            held.earlier.replaced(held.outgrown, new)
+        held.exists, held.changed, held.outgrown = True, False, None
         held.titled, held.title = held.titled or held.title is not None, None
-        self.added += new
-        self.known += len(items) - new - (self.problem_count - bad)
+        self.added += len(new)
+        self.known += len(items) - len(new) - (self.problem_count - bad)
         self.written.add(conversation)
         self.witness = self.witness or conversation
 
@@ -154,21 +162,22 @@ class Writer:
         items: list[NewItem],
         title: str | None,
         metadata: Mapping[str, Any] | None,
-    ) -> int:
-        """How many are new. A batch with an item that is refused is halved until it is found."""
+    ) -> Sequence[Item]:
+        """Those that are new. A batch with an item that is refused is halved until it is found."""
         try:
-            return len(
-                self._log.append(conversation, items, self._scope, title=title, metadata=metadata)
+            return self._log.append(
+                conversation, items, self._scope, title=title, metadata=metadata
             )
         except InvalidRecord as error:  # nothing was written
             if len(items) < 2:
                 self.problem(Problem(None, str(error)))
-                return 0
+                return ()
             half = len(items) // 2
-            return sum(
-                self._append(conversation, part, title, metadata)
+            return [
+                item
                 for part in (items[:half], items[half:])
-            )
+                for item in self._append(conversation, part, title, metadata)
+            ]
 
     def _describe(self, header: Header) -> None:
         held = self._conversation(header.conversation)
@@ -198,6 +207,7 @@ class Writer:
             else:
                 held = _Held(bool(known.title), dict(known.metadata), known.updated_at, exists=True)
                 held.last_seq = -1 if known.last_seq is None else known.last_seq
+                held.earlier = Earlier(self._log, conversation, self._scope)
             self._held[conversation] = held
         return held
 

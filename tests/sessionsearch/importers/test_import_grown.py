@@ -1,0 +1,117 @@
+"""A file that is read as it grows gives what it gives when it is read at once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memsheaf.sessionsearch import Item
+from memsheaf.sessionsearch.importers.claude_later import Summaries
+from memsheaf.stack import Scope
+
+if TYPE_CHECKING:
+    from tests.sessionsearch.importers.conftest import Desk
+
+
+MIRA = Scope(user_id="mira")
+
+
+def claude(role: str, uuid: str, content: object, **more: Any) -> dict[str, Any]:
+    message = {"role": role, "content": content, "id": "m1" if role == "assistant" else None}
+    return {"type": role, "uuid": uuid, "sessionId": "s", "message": message, **more}
+
+
+def codex(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": "2026-01-01T00:00:01Z", "type": kind, "payload": payload}
+
+
+TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
+    "claude-code, the name of a tool": [
+        claude("user", "1", "Where is the pump?"),
+        claude("assistant", "2", [{"type": "tool_use", "id": "t1", "name": "Grep", "input": {}}]),
+        claude("assistant", "3", [{"type": "tool_use", "id": "t2", "name": "Read", "input": {}}]),
+        claude("user", "4", [{"type": "tool_result", "tool_use_id": "t2", "content": "valve"}]),
+        claude("user", "5", [{"type": "tool_result", "tool_use_id": "t1", "content": "cellar"}]),
+        claude("user", "6", [{"type": "tool_result", "tool_use_id": "t9", "content": "stray"}]),
+    ],
+    "claude-code, an answer that is written again": [
+        claude("user", "1", "Which cat?"),
+        claude("assistant", "2", [{"type": "text", "text": "the"}]),
+        claude("assistant", "3", [{"type": "text", "text": "the lynx"}]),
+        claude("assistant", "4", [{"type": "text", "text": "the lynx of the moor"}]),
+        claude("assistant", "5", [{"type": "tool_use", "id": "t1", "name": "Look", "input": {}}]),
+        claude("assistant", "6", [{"type": "text", "text": "the lynx of the moor, I say"}]),
+    ],
+    "claude-code, a summary of what was before": [
+        claude("user", "1", "Is the well dry?"),
+        claude("assistant", "2", [{"type": "text", "text": "It is."}]),
+        {"type": "summary", "summary": "The dry well", "leafUuid": "2"},
+    ],
+    "codex, the name of a tool": [
+        codex("session_meta", id="s"),
+        codex("response_item", type="function_call", name="shell", arguments="{}", call_id="k"),
+        codex("response_item", type="function_call_output", call_id="k", output="done"),
+    ],
+}
+
+
+def facts(item: Item) -> tuple[object, ...]:
+    return item.type, item.role, item.text, dict(item.data), item.response_id, dict(item.metadata)
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_line_by_line_and_at_once_are_the_same(desk: Desk, name: str) -> None:
+    records = [json.dumps(record) + "\n" for record in TRANSCRIPTS[name]]
+    growing = desk.file("growing.jsonl", "")
+    for record in records:
+        desk.append(growing, record)
+        desk.run(growing)
+    (one,) = desk.log.conversations(MIRA)
+    grown = [facts(item) for item in desk.items(one.id)]
+
+    whole = desk.file("whole.jsonl", "".join(records).replace('"s"', '"t"'))
+    desk.run(whole)
+    (other,) = (each for each in desk.conversations() if each != one.id)
+    for told in (grown, [facts(item) for item in desk.items(one.id)]):
+        assert told == [facts(item) for item in desk.items(other)]
+    assert desk.log.conversation(other, MIRA).title == one.title
+    assert desk.run(growing).added == desk.run(whole).added == 0
+
+
+def test_an_answer_is_replaced_only_by_its_own_end(desk: Desk) -> None:
+    path = desk.file("a.jsonl", [claude("assistant", "1", "Yes")])
+    desk.run()
+    other = claude("assistant", "2", "Yes, and no")
+    other["message"]["id"] = "m2"
+    desk.append(path, json.dumps(other) + "\n")
+    desk.run()
+    assert desk.words() == ["Yes", "Yes, and no"]
+
+
+def test_what_was_forgotten_names_no_tool_and_does_not_come_back(desk: Desk) -> None:
+    call, _, _, result = TRANSCRIPTS["claude-code, the name of a tool"][1:5]
+    path = desk.file("a.jsonl", [call, claude("assistant", "9", "the")])
+    desk.run()
+    desk.log.erase("claude-code:s", MIRA, 0)
+    desk.log.erase("claude-code:s", MIRA, 1)
+    desk.append(path, json.dumps(claude("assistant", "10", "the lynx")) + "\n")
+    desk.append(path, json.dumps(result) + "\n")
+    desk.run()
+    assert [facts(item)[2:4] for item in desk.items("claude-code:s")] == [
+        ("the lynx", {}),
+        ("cellar", {"call_id": "t1"}),
+    ]
+
+
+def test_summaries_that_wait_are_bounded_and_counted() -> None:
+    state: dict[str, Any] = {}
+    summaries = Summaries(state)
+    for number in range(40):
+        assert summaries.put(f"leaf{number}", number, "x" * 1_000_000) is None
+    assert summaries.message("leaf0", "c") is None  # there was no room for it
+    assert summaries.message("leaf39", "c") == (39, "x" * 1_000_000)
+    assert summaries.left == 39
+    assert summaries.put("leaf0", 50, "of what is there") == "c"
+    assert Summaries(json.loads(json.dumps(state))).put("leaf0", 1, "and later") == "c"
