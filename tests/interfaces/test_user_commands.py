@@ -262,6 +262,58 @@ def test_a_configured_namespace_reads_where_it_writes(run: Run) -> None:
         assert "walruses" not in str(other)
 
 
+def test_a_user_has_a_profile_in_each_namespace(run: Run, home: Path) -> None:
+    work = ("--namespace", "work")
+    assert run("learn", "I love zebras.").code == 0
+    made = run("learn", "I hate walruses.", *work, "--json")
+    assert (made.code, made.json["user_id"], made.json["namespace"]) == (0, "mira", "work")
+    (line,) = made.json["lines"]
+    assert texts(run("show", "--json")) == ["Loves zebras"]
+    assert "namespace" not in run("show", "--json").json
+    assert texts(run("show", *work, "--json")) == ["Hates walruses"]
+    with open_sessions(data(home) / "sessions") as sessions:
+        item = sessions.log.item(line["sources"][0], Scope(user_id="mira", namespace="work"))
+    assert item.text == "I hate walruses."
+
+    exported = json.loads(run("export", *work).out)
+    assert (exported["user_id"], exported["namespace"]) == ("mira", "work")
+    assert run("ask", "Walruses?", *work).code == 0
+    assert run("ask", "Walruses?").code == 1
+    assert len(run("history", *work, "--json").json["changes"]) == 1
+    assert "(user_id=mira namespace=work)" in run("status", *work).out
+    assert run("refresh", *work).code == 0
+    assert run("correct", "Loves walruses", "--line", "L1", *work).code == 0
+    assert run("show", "--namespace", "home").code == 1
+    assert texts(run("show", "--namespace", "", "--json")) == ["Loves zebras"]
+
+    said = NewItem("message", "I use vim.", role="user", origin=ItemOrigin.USER)
+    with open_sessions(data(home) / "sessions") as sessions:
+        sessions.log.append("edit", said, Scope(user_id="mira", namespace="work"))
+    assert run("learn", "--conversation", "edit", "--namespace", "home").code == 1
+    assert texts(run("learn", "--conversation", "edit", *work, "--json")) == ["Uses vim"]
+    assert run("forget", "--conversation", "edit").code == 1
+    gone = run("forget", "--all", "--sources", *work, "--json")
+    assert (gone.json["lines"], gone.json["sources"]) == (3, 2)
+    assert texts(run("show", "--json")) == ["Loves zebras"]
+    assert b"walruses" not in everywhere(home)
+
+
+def test_a_namespace_that_the_provider_does_not_keep_is_told(run: Run) -> None:
+    Path("memsheaf.toml").write_text('[[providers]]\ntype = "user_model"\nnamespace = "work"\n')
+    assert run("learn", "I love tea.", "--namespace", "work").code == 0
+    assert texts(run("show", "--json")) == ["Loves tea"]
+    refused = run("show", "--namespace", "home")
+    assert refused.code == 2
+    assert "--namespace" in refused.err
+
+
+@pytest.mark.parametrize("name", _SUBCOMMANDS)
+def test_every_command_says_whose_profile_it_means(run: Run, name: str) -> None:
+    told = run(name, "--help").out
+    assert "--user ID" in told
+    assert "--namespace ID" in told
+
+
 def test_files_are_private(run: Run, home: Path) -> None:
     run("learn", "I love tea.")
     for path in data(home).rglob("*"):

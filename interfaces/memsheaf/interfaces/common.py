@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from memsheaf.stack import Scope
+from memsheaf.stack import SCOPE_FIELDS, Scope
 
 from .terminal import safe, say
 
@@ -46,7 +46,9 @@ _SCOPE = (
 )
 
 
-def scope_options(*, everyone: bool) -> Callable[[Function], Function]:
+def scope_options(
+    *, everyone: bool, fields: Collection[str] = SCOPE_FIELDS
+) -> Callable[[Function], Function]:
     """Adds the scope options; `everyone` only where a command reads."""
 
     def decorate(function: Function) -> Function:
@@ -54,7 +56,8 @@ def scope_options(*, everyone: bool) -> Callable[[Function], Function]:
             flag = click.option("--everyone", is_flag=True, help="Read all owners' memories.")
             function = flag(function)
         for option, name, text in reversed(_SCOPE):
-            function = click.option(option, name, metavar="ID", help=text)(function)
+            if name in fields:
+                function = click.option(option, name, metavar="ID", help=text)(function)
         return function
 
     return decorate

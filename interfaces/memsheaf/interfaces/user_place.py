@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memsheaf.stack import Scope, ScopeError
 from memsheaf.stack.config import Config, load_config
@@ -36,22 +36,27 @@ class Known:
 
     Attributes:
         folder: Where the profiles lie.
-        user_id: Who is meant.
+        scope: Who is meant: a user, in a namespace or in none.
         owner: The name under which the profile of this user is kept, see `owner_of`.
         model: The opened user model; None where there is none yet.
     """
 
     folder: Path
-    user_id: str
+    scope: Scope
     owner: str
     model: UserModel | None = None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Who is meant, for JSON."""
+        return {str(name): value for name, value in self.scope.set_fields().items()}
 
 
 @contextmanager
 def opened_user(
-    user_id: str | None,
-    *,
+    user_id: str | None = None,
     namespace: str | None = None,
+    *,
     make: bool = False,
     deriver: str = "rules",
     depth: int = 1,
@@ -68,10 +73,10 @@ def opened_user(
     config = load_config()
     refuse_if(config.disabled)
     scope = scope_of(config.scope, user_id=user_id, namespace=namespace)
-    user = scope.user_id
-    if user is None:
+    if scope.user_id is None:
         raise ScopeError("a profile belongs to a user; give --user")
-    folder, owner = _folder(config), _owner(config, scope)
+    user = Scope(user_id=scope.user_id, namespace=scope.namespace)
+    folder, owner = _folder(config), _owner(config, user)
     if not make and not (folder / _DATABASE).exists():
         yield Known(folder, user, owner)
         return
@@ -114,8 +119,8 @@ def _owner(config: Config, scope: Scope) -> str:
         if settings.placement.type == _TYPE and own is not None:
             if own != scope.namespace:
                 raise ScopeError(
-                    f"provider {settings.name} keeps the users of namespace {own!r} only, and "
-                    f"[scope] names {scope.namespace!r}; change one"
+                    f"provider {settings.name} keeps the users of namespace {own!r} only, not of "
+                    f"{scope.namespace!r}; change --namespace, [scope] or the provider"
                 )
             return scope.user_id or ""
     from memsheaf.usermodel import owner_of

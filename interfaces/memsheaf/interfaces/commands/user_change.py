@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +14,10 @@ from memsheaf.interfaces.common import FAILED, NOTHING, OK, json_option
 from memsheaf.interfaces.place import opened_sessions
 from memsheaf.interfaces.session_text import counted
 from memsheaf.interfaces.terminal import safe, say, say_json
-from memsheaf.interfaces.user_place import opened_user
+from memsheaf.interfaces.user_place import Known, opened_user
 from memsheaf.stack import NotFound
 
-from .user_read import line_json, show_line, user_option
+from .user_read import line_json, owner_options, show_line
 
 if TYPE_CHECKING:
     from memsheaf.interfaces.place import Place
@@ -50,7 +51,7 @@ depth_option = click.option(
 @click.option("--conversation", "chosen", multiple=True, metavar="ID", help="Only from this one.")
 @deriver_option
 @depth_option
-@user_option
+@owner_options
 @json_option
 def learn(
     text: str | None,
@@ -58,8 +59,8 @@ def learn(
     chosen: tuple[str, ...],
     deriver: str,
     depth: int,
-    user_id: str | None,
     as_json: bool,
+    **owner: Any,
 ) -> int:
     """Learn from TEXT, in the user's own words, or from kept conversations.
 
@@ -74,8 +75,8 @@ def learn(
     if text is not None and not text.strip():
         raise click.UsageError("the text is empty")
     with (
-        opened_user(user_id, make=True, deriver=deriver, depth=depth) as known,
-        opened_sessions(make=text is not None, user_id=known.user_id) as kept,
+        opened_user(**owner, make=True, deriver=deriver, depth=depth) as known,
+        _sessions_of(known, make=text is not None) as kept,
     ):
         model = known.model
         assert model is not None
@@ -94,7 +95,7 @@ def learn(
             accepted, repeated, ignored = given
             say_json(
                 {
-                    "user_id": known.user_id,
+                    **known.named,
                     "accepted": accepted,
                     "repeated": repeated,
                     "ignored": ignored,
@@ -108,7 +109,8 @@ def learn(
                 show_line(line)
             read = counted(given[0], "item")
             said = f"{read} read, {given[1]} known before, {given[2]} not the user's"
-            say(f"{said}: {counted(len(new), 'new line')}, {ended} ended  ({safe(known.user_id)})")
+            made_of = f"{counted(len(new), 'new line')}, {ended} ended"
+            say(f"{said}: {made_of}  ({safe(str(known.scope))})")
     return OK if new or ended or after.version > before.version else NOTHING
 
 
@@ -116,11 +118,11 @@ def learn(
 @click.option("--retry", is_flag=True, help="Also what was set aside after too many attempts.")
 @deriver_option
 @depth_option
-@user_option
+@owner_options
 @json_option
-def refresh(retry: bool, deriver: str, depth: int, user_id: str | None, as_json: bool) -> int:
+def refresh(retry: bool, deriver: str, depth: int, as_json: bool, **owner: Any) -> int:
     """Derive now what waits of a user."""
-    with opened_user(user_id, deriver=deriver, depth=depth) as known:
+    with opened_user(**owner, deriver=deriver, depth=depth) as known:
         version = lines = 0
         if known.model is not None:
             if retry:
@@ -128,9 +130,9 @@ def refresh(retry: bool, deriver: str, depth: int, user_id: str | None, as_json:
             profile = known.model.refresh(known.owner)
             version, lines = profile.version, len(profile.current)
         if as_json:
-            say_json({"user_id": known.user_id, "version": version, "lines": lines})
+            say_json({**known.named, "version": version, "lines": lines})
         else:
-            say(f"version {version}, {counted(lines, 'line')}  ({safe(known.user_id)})")
+            say(f"version {version}, {counted(lines, 'line')}  ({safe(str(known.scope))})")
     return OK if lines else NOTHING
 
 
@@ -138,17 +140,15 @@ def refresh(retry: bool, deriver: str, depth: int, user_id: str | None, as_json:
 @click.argument("text")
 @click.option("--line", "line_id", metavar="ID", help="The line that is wrong; without it, a new.")
 @click.option("--kind", help="preference, goal, habit, fact or instruction.")
-@user_option
+@owner_options
 @json_option
-def correct(
-    text: str, line_id: str | None, kind: str | None, user_id: str | None, as_json: bool
-) -> int:
+def correct(text: str, line_id: str | None, kind: str | None, as_json: bool, **owner: Any) -> int:
     """Write TEXT as a line of your own; nothing that is derived changes it."""
-    with opened_user(user_id, make=True) as known:
+    with opened_user(**owner, make=True) as known:
         assert known.model is not None
         line = known.model.correct(known.owner, line_id, text, kind)
         if as_json:
-            say_json({"user_id": known.user_id, "replaced": line_id, "line": line_json(line)})
+            say_json({**known.named, "replaced": line_id, "line": line_json(line)})
         else:
             show_line(line)
     return OK
@@ -159,15 +159,15 @@ def correct(
 @click.option("--all", "everything", is_flag=True, help="All that is known of the user.")
 @click.option("--conversation", "chosen", multiple=True, metavar="ID", help="All from this one.")
 @click.option("--sources", is_flag=True, help="Also erase the items that it came from.")
-@user_option
+@owner_options
 @json_option
 def forget(
     line_id: str | None,
     everything: bool,
     chosen: tuple[str, ...],
     sources: bool,
-    user_id: str | None,
     as_json: bool,
+    **owner: Any,
 ) -> int:
     """Delete LINE and its text everywhere, or with --all the whole profile and what waits.
 
@@ -176,7 +176,7 @@ def forget(
     """
     if (line_id is not None) + everything + bool(chosen) != 1:
         raise click.UsageError("name a line, or give --all or --conversation")
-    with opened_user(user_id) as known:
+    with opened_user(**owner) as known:
         if known.model is None:
             raise NotFound("nothing is known of this user")
         lines = known.model.profile(known.owner).lines
@@ -189,11 +189,11 @@ def forget(
             named = [line for line in lines if everything or line.id == line_id]
             said = {source: None for line in named for source in line.sources}
         items = said if sources else {}
-        erased = _erase_items(known.user_id, items)
+        erased = _erase_items(known, items)
         if as_json:
             say_json(
                 {
-                    "user_id": known.user_id,
+                    **known.named,
                     "lines": gone.lines,
                     "items": gone.items,
                     "sources": erased,
@@ -211,17 +211,23 @@ def forget(
     return OK if gone.lines or gone.items else NOTHING
 
 
-def _hand_over(model: UserModel, user_id: str, items: list[Item]) -> Handover:
+def _sessions_of(known: Known, *, make: bool = False) -> AbstractContextManager[Place]:
+    """The kept conversations of a user, in their namespace."""
+    user = known.scope
+    return opened_sessions(make=make, user_id=user.user_id, namespace=user.namespace or "")
+
+
+def _hand_over(model: UserModel, owner: str, items: list[Item]) -> Handover:
     """Hand items over and derive them, so that the queue never fills up."""
-    made = model.observe(items, user_id=user_id)
-    model.refresh(user_id)
+    made = model.observe(items, user_id=owner)
+    model.refresh(owner)
     return made
 
 
-def _erase_items(user_id: str, item_ids: Iterable[str]) -> int:
+def _erase_items(known: Known, item_ids: Iterable[str]) -> int:
     """Erase items from the log and its index; those that are not there are gone already."""
     count = 0
-    with opened_sessions(user_id=user_id) as kept:
+    with _sessions_of(known) as kept:
         if kept.search is None:
             return 0
         for item_id in item_ids:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memsheaf.interfaces.common import NOTHING, OK, json_option
+from memsheaf.interfaces.common import NOTHING, OK, json_option, scope_options
 from memsheaf.interfaces.model_place import opened_models
 from memsheaf.interfaces.session_text import counted, moment
 from memsheaf.interfaces.terminal import safe, say, say_json
@@ -20,21 +20,19 @@ from memsheaf.stack.config import load_config
 if TYPE_CHECKING:
     from memsheaf.usermodel import Change, Line, QueuedItem
 
-__all__ = ["COMMANDS", "line_json", "show_line", "user_option"]
+__all__ = ["COMMANDS", "line_json", "owner_options", "show_line"]
 
-user_option = click.option(
-    "--user", "user_id", metavar="ID", help="The person; your login name by default."
-)
+owner_options = scope_options(everyone=False, fields=("user_id", "namespace"))
 
 
 @click.command()
 @click.option("--all", "ended", is_flag=True, help="Also lines that ended.")
 @click.option("--kind", "kinds", multiple=True, help="Only this kind; may be repeated.")
-@user_option
+@owner_options
 @json_option
-def show(ended: bool, kinds: tuple[str, ...], user_id: str | None, as_json: bool) -> int:
+def show(ended: bool, kinds: tuple[str, ...], as_json: bool, **owner: Any) -> int:
     """Show the lines of a profile, each with the items that it came from."""
-    with opened_user(user_id) as known:
+    with opened_user(**owner) as known:
         version, lines = 0, []
         if known.model is not None:
             profile = known.model.profile(known.owner)
@@ -43,7 +41,7 @@ def show(ended: bool, kinds: tuple[str, ...], user_id: str | None, as_json: bool
             lines = [line for line in wanted if not kinds or line.kind in kinds]
         if as_json:
             shown = [line_json(line) for line in lines]
-            say_json({"user_id": known.user_id, "version": version, "lines": shown})
+            say_json({**known.named, "version": version, "lines": shown})
         elif not lines:
             _say_nothing(known)
         else:
@@ -55,12 +53,12 @@ def show(ended: bool, kinds: tuple[str, ...], user_id: str | None, as_json: bool
 @click.command()
 @click.argument("question")
 @click.option("--model", "worded", is_flag=True, help="Have the configured chat model word it.")
-@user_option
+@owner_options
 @json_option
-def ask(question: str, worded: bool, user_id: str | None, as_json: bool) -> int:
+def ask(question: str, worded: bool, as_json: bool, **owner: Any) -> int:
     """Answer QUESTION from the profile, with its lines and their sources, or abstain."""
     text, lines = "", []
-    with opened_user(user_id) as known, ExitStack() as needed:
+    with opened_user(**owner) as known, ExitStack() as needed:
         if known.model is not None:
             chat = needed.enter_context(opened_models(load_config(), SLOT)) if worded else None
             found = known.model.ask(known.owner, question, chat)
@@ -68,13 +66,13 @@ def ask(question: str, worded: bool, user_id: str | None, as_json: bool) -> int:
         if as_json:
             say_json(
                 {
-                    "user_id": known.user_id,
+                    **known.named,
                     "answer": text or None,
                     "lines": [line_json(line) for line in lines],
                 }
             )
         elif not lines:
-            say(f"the profile does not say  ({safe(known.user_id)})")
+            say(f"the profile does not say  ({safe(str(known.scope))})")
         else:
             if worded:
                 say(safe(text), bold=True)
@@ -85,17 +83,17 @@ def ask(question: str, worded: bool, user_id: str | None, as_json: bool) -> int:
 
 @click.command()
 @click.option("--limit", type=click.IntRange(min=1), help="Only the newest.")
-@user_option
+@owner_options
 @json_option
-def history(limit: int | None, user_id: str | None, as_json: bool) -> int:
+def history(limit: int | None, as_json: bool, **owner: Any) -> int:
     """Show every change of a profile, oldest first."""
-    with opened_user(user_id) as known:
+    with opened_user(**owner) as known:
         changes: tuple[Change, ...] = ()
         if known.model is not None:
             changes = known.model.history(known.owner)[-(limit or 0) :]
         if as_json:
             shown = [_change_json(change) for change in changes]
-            say_json({"user_id": known.user_id, "changes": shown})
+            say_json({**known.named, "changes": shown})
         elif not changes:
             _say_nothing(known)
         else:
@@ -113,11 +111,11 @@ def history(limit: int | None, user_id: str | None, as_json: bool) -> int:
 
 @click.command()
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
-@user_option
+@owner_options
 @json_option
-def status(limit: int, user_id: str | None, as_json: bool) -> int:
+def status(limit: int, as_json: bool, **owner: Any) -> int:
     """Tell what waits to be learned or was set aside, and the last error."""
-    with opened_user(user_id) as known:
+    with opened_user(**owner) as known:
         waiting = aside = 0
         items: tuple[QueuedItem, ...] = ()
         error = None
@@ -132,7 +130,7 @@ def status(limit: int, user_id: str | None, as_json: bool) -> int:
         if as_json:
             say_json(
                 {
-                    "user_id": known.user_id,
+                    **known.named,
                     "waiting": waiting,
                     "set_aside": aside,
                     "last_error": error,
@@ -141,7 +139,7 @@ def status(limit: int, user_id: str | None, as_json: bool) -> int:
                 }
             )
             return OK
-        say(f"{waiting} waiting, {aside} set aside  ({safe(known.user_id)})", bold=True)
+        say(f"{waiting} waiting, {aside} set aside  ({safe(str(known.scope))})", bold=True)
         for item in items:
             why = f"  {safe(item.error)}" if item.error else ""
             say(f"  {item.state:10}  {moment(item.since)}  {safe(item.item_id)}{why}")
@@ -154,15 +152,16 @@ def status(limit: int, user_id: str | None, as_json: bool) -> int:
 @click.command()
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The file.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@user_option
+@owner_options
 @json_option
-def export(output: Path | None, force: bool, user_id: str | None, as_json: bool) -> int:
+def export(output: Path | None, force: bool, as_json: bool, **owner: Any) -> int:
     """Write lines, history and what waits as one JSON object, to standard output or a file."""
-    with opened_user(user_id) as known:
+    with opened_user(**owner) as known:
         found = None if known.model is None else known.model.export(known.owner)
     if found is None or not (found["lines"] or found["history"] or found["waiting"]):
-        say(f"nothing is known  ({safe(known.user_id)})", error=True)
+        say(f"nothing is known  ({safe(str(known.scope))})", error=True)
         return NOTHING
+    found |= known.named
     if output is None:
         say_json(found)
         return OK
@@ -213,7 +212,7 @@ def show_line(line: Line) -> None:
 
 
 def _say_nothing(known: Known) -> None:
-    say(f"nothing is known  ({safe(known.user_id)}); `memsheaf user learn` changes that")
+    say(f"nothing is known  ({safe(str(known.scope))}); `memsheaf user learn` changes that")
 
 
 def _change_json(change: Change) -> dict[str, Any]:
