@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -276,3 +276,49 @@ def test_many_open_fences_take_no_time(read: Reader) -> None:
         "`" * (3 + n % 50) + " py\n" for n in range(20_000)
     )
     assert read(MARKDOWN, text).told[0] == ("user", "x")
+
+
+def test_aider_a_turn_above_the_limit_is_told_with_its_line_and_the_rest_is_read(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "# aider chat started at 2024-05-01 10:00:00\n\n#### first\n\n"
+        + "a lot of code\n" * 20
+        + "\n#### second\n\n"
+        + "x" * 500
+        + "\n\n#### third\n\n> done\n\n"
+        + "> output\n" * 30
+        + "\n# aider chat started at 2024-05-02 10:00:00\n\n"
+        + "> nobody asked\nan answer\n" * 5
+        + "\n#### fourth\nYes.\n"
+    )
+    path = tmp_path / "chat.md"
+    path.write_text(text)
+    events = list(AIDER.read(Source(path), ImportOptions(max_record=100)))
+    said = [(each.item.role, each.item.text) for each in events if isinstance(each, Entry)]
+    assert said == [
+        ("user", "first"),
+        ("user", "second"),
+        ("user", "third"),
+        ("user", "fourth"),
+        ("assistant", "Yes."),
+    ]
+    assert [each for each in events if isinstance(each, Problem)] == [
+        Problem(5, "longer than 100 bytes"),
+        Problem(28, "longer than 100 bytes"),
+        Problem(32, "longer than 100 bytes"),
+        Problem(76, "more than 100 bytes before a prompt"),
+    ]
+
+
+def test_fences_look_no_further_than_a_bound() -> None:
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for _ in range(100):
+            read += 1
+            yield "x" * 1_000_000
+
+    next(fenced(lines()))
+    assert read < 10

@@ -391,3 +391,13 @@ def test_the_roles_of_openai_are_not_langchain(read: Reader) -> None:
     for importer in (OPENAI, LANGCHAIN):
         assert read(importer, lines(claude, claude)).sure == 0
         assert read(importer, "## User\nhello").sure == 0
+
+
+def test_long_messages_without_an_answer_do_not_wait_for_one(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_text(lines(*[user(f"{number} " + "word " * 500_000) for number in range(5)]))
+    source = Source(path)
+    events = OPENAI.read(source, ImportOptions())
+    assert isinstance(next(events), Header)
+    assert source.done.line < 3
+    assert sum(isinstance(event, Entry) for event in events) == 5

@@ -59,6 +59,7 @@ _MEMBERS = frozenset(
 )
 _ENDS = 10_000  # lists that may be continued by a later one
 _OPENING = 40  # messages within which the first answer is looked for
+_OPENING_SIZE = 4_000_000  # characters of them
 
 
 class Shape(Protocol):
@@ -126,6 +127,7 @@ class _Own:
     options: ImportOptions
     members: dict[str, Any] = field(default_factory=dict)
     _opening: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
+    _size: int = 0
     _turns: Turns | None = None
     _key: str = ""
 
@@ -143,9 +145,12 @@ class _Own:
             yield from self._write(self._turns, line, message)
             return
         self._opening.append((line, message))
-        answered = message.get("role") == "assistant" and bool(words_of(message))
+        words = words_of(message)
+        self._size += len(words)
+        answered = message.get("role") == "assistant" and bool(words)
         asked = any(each.get("role") == "user" for _, each in self._opening)
-        if (answered and asked) or len(self._opening) >= _OPENING:
+        enough = len(self._opening) >= _OPENING or self._size > _OPENING_SIZE
+        if (answered and asked) or enough:
             yield from self._open()
 
     def end(self) -> Iterator[Event]:
