@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -134,6 +135,27 @@ def test_a_rotated_file_is_read_under_its_new_name_and_adds_nothing(desk: Desk) 
     desk.file("a.jsonl", [desk.user("3", "three")])
     again = desk.run()
     assert (again.added, again.known) == (1, 2)
+
+
+def test_a_file_that_is_removed_while_it_is_read_is_read_to_its_end(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_BATCH", 10)
+    monkeypatch.setattr(runner, "_CHECKPOINT", 500)
+    path = desk.file("a.jsonl", [desk.user(str(n), f"word {n}") for n in range(40)])
+    (report,) = desk.run(progress=lambda _: path.unlink(missing_ok=True)).files
+    assert (report.status, report.added, report.problem_count) == ("imported", 40, 0)
+    assert len(desk.words()) == 40
+
+
+def test_a_file_of_the_same_size_and_time_is_seen_to_be_another(desk: Desk) -> None:
+    path = desk.file("a.jsonl", [desk.user("1", "one")])
+    desk.run()
+    before = path.stat()
+    desk.file("a.jsonl", [desk.user("2", "two")])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert desk.run().added == 1
+    assert desk.words() == ["one", "two"]
 
 
 THOUGHTS: dict[str, list[object]] = {
@@ -287,6 +309,29 @@ def test_following_sees_files_grow_and_appear(desk: Desk) -> None:
     stop.set()
     assert next(summaries, None) is None
     assert desk.words() == ["one", "two", "three"]
+
+
+def test_following_looks_again_where_rights_were_given(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for one who is not root: the file opens once its owner may read it."""
+    path = desk.file("a.jsonl", [desk.user("1", "one")])
+    path.chmod(0)
+    opened = Path.open
+
+    def guarded(self: Path, *args: Any, **more: Any) -> Any:
+        if self == path and not self.stat().st_mode & stat.S_IRUSR:
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *args, **more)
+
+    monkeypatch.setattr(Path, "open", guarded)
+    stop = threading.Event()
+    summaries = follow(desk.folder, desk.log, MIRA, interval=0.001, stop=stop)
+    assert [file.status for file in next(summaries).files] == ["failed"]
+    path.chmod(0o600)
+    threading.Timer(5, stop.set).start()
+    assert next(summaries).added == 1
+    stop.set()
 
 
 def test_two_imports_at_once_make_one(desk: Desk) -> None:

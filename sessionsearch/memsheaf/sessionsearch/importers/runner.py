@@ -241,13 +241,17 @@ class _Run:
             return
         if not importer.incremental:
             place = Position()
+        try:
+            before = fingerprint(file.path, place.offset) if place.offset else ""
+        except OSError:  # it was removed while it was read: there is nothing to go on with
+            return
         self.states.set(
             file.path,
             FileState(
                 stamp=stamp,
                 reading=self._reading(importer),
                 position=place,
-                fingerprint=fingerprint(file.path, place.offset) if place.offset else "",
+                fingerprint=before,
                 witness=writer.witness,
             ),
         )

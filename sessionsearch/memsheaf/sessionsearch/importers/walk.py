@@ -68,7 +68,8 @@ def _under(top: Path, seen: set[tuple[int, int]]) -> Iterator[FoundFile | Unread
 
 
 def _stamp(path: Path, about: os.stat_result) -> str:
-    stamp = f"{about.st_size}.{about.st_mtime_ns}.{about.st_ino}"
+    # The time of the last change tells rights that were given, and a time that was set back.
+    stamp = f"{about.st_size}.{about.st_mtime_ns}.{about.st_ctime_ns}.{about.st_ino}"
     try:  # a database in use is written there
         beside = os.stat(f"{path}-wal")
     except OSError:
