@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import platformdirs
 
 from .errors import ConfigError, ProviderUnavailable
 
@@ -61,7 +57,11 @@ def dotted(key: tuple[str, ...]) -> str:
 def user_config_folder(environ: Mapping[str, str]) -> Path:
     """Where the user's file and what the user trusts are kept."""
     home = environ.get("MEMSHEAF_HOME")
-    return Path(home).expanduser() if home else Path(platformdirs.user_config_dir("memsheaf"))
+    if home:
+        return Path(home).expanduser()
+    import platformdirs  # here and below: most commands need no more than one of these
+
+    return Path(platformdirs.user_config_dir("memsheaf"))
 
 
 def user_data_folder(environ: Mapping[str, str]) -> Path:
@@ -69,6 +69,8 @@ def user_data_folder(environ: Mapping[str, str]) -> Path:
     home = environ.get("MEMSHEAF_HOME")
     if home:
         return Path(home).expanduser() / "data"
+    import platformdirs
+
     return Path(platformdirs.user_data_dir("memsheaf"))
 
 
@@ -98,6 +100,9 @@ def read_document(path: Path) -> Document | None:
     raw = _bytes(path)
     if raw is None:
         return None
+    import hashlib
+    import tomllib
+
     try:
         text = raw.decode("utf-8-sig")
         data = tomllib.loads(text)

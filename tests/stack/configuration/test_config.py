@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -339,3 +340,17 @@ def test_a_stack_is_made_of_a_configuration_that_was_read(project: Path) -> None
         assert stack.settings.search_limit == 3
     with pytest.raises(UsageError, match="load_config"):
         MemoryStack.from_config(load_config(project), search_limit=3)
+
+
+def test_where_nothing_is_configured_little_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from memsheaf.stack.config_sources import find_workspace, user_data_folder\n"
+        "here = Path(sys.argv[1])\n"
+        "assert user_data_folder({'MEMSHEAF_HOME': sys.argv[1]}) == here / 'data'\n"
+        "assert find_workspace(here) is None\n"
+        "print(sorted({'hashlib', 'platformdirs', 'tomllib'} & sys.modules.keys()))"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
