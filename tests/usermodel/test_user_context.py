@@ -16,10 +16,10 @@ from memsheaf.agent import inject
 from memsheaf.models import ModelUnavailable, ScriptedModel
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import MemoryStack, ProviderContext, Registry, Scope
-from memsheaf.usermodel import Line, LineKind, Profile, UserModel
-from memsheaf.usermodel.codec import encode_profile
+from memsheaf.usermodel import Line, LineKind, UserModel
 from memsheaf.usermodel.context import RankedCache, build_context, rank_lines
 from memsheaf.usermodel.provider import FACTORY, UserModelOptions
+from memsheaf.usermodel.rows import Reader
 from memsheaf.usermodel.said import count_tokens
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -289,7 +289,41 @@ def test_what_is_prepared_follows_each_change_of_any_process(open_model: Opens) 
 def test_no_more_users_are_prepared_than_may_be() -> None:
     cache = RankedCache(most=2)
     for number in range(5):
-        profile = Profile(f"user{number}", 1, (line(1, f"Likes {number}"),), 1)
-        ranked = cache.get(f"user{number}", encode_profile(profile))
-        assert [each.text for each, _ in ranked.rank("")] == [f"Likes {number}"]
+        user = f"user{number}"
+        assert cache.get(user, "r1") is None
+        kept = cache.keep(user, "r1", [line(1, f"Likes {number}")])
+        assert [each.text for each, _ in kept.rank("")] == [f"Likes {number}"]
+        assert cache.get(user, "r1") is kept
     assert list(cache._held) == ["user3", "user4"]
+    assert cache.get("user4", "r2") is None
+    assert list(cache._held) == ["user3"]
+    cache.keep("nobody", None, ())
+    assert list(cache._held) == ["user3"]
+
+
+def test_a_turn_reads_no_profile_that_is_prepared(
+    known: UserModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    get = Reader.get
+
+    def watched(self: Reader, key: str) -> str | None:
+        read.append(key)
+        return get(self, key)
+
+    monkeypatch.setattr(Reader, "get", watched)
+    first = known.build_user_context("mira", "tea")
+    assert [key.partition("/")[0] for key in read] == ["profile"]
+    assert known.build_user_context("mira", "tea") == first
+    assert len(read) == 1
+    known.correct("mira", "L2", "Prefers coffee to tea")
+    assert "Prefers coffee" in str(known.build_user_context("mira", "tea"))
+
+
+def test_a_profile_that_was_learned_anew_is_another(open_model: Opens) -> None:
+    ours, theirs = open_model(), open_model()
+    for text in ("Loves tea", "Loves wine"):
+        ours.correct("mira", None, text)
+        assert ours.profile("mira").version == 1
+        assert text in str(theirs.build_user_context("mira"))
+        ours.forget("mira")

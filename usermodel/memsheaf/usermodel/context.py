@@ -11,7 +11,6 @@ from functools import cached_property
 
 from memsheaf.stack.relevance import inverse_frequency, query_terms, term_set
 
-from .codec import decode_profile
 from .profile import Line, LineKind
 from .said import count_tokens
 
@@ -115,19 +114,24 @@ class RankedCache:
         self._held: dict[str, tuple[str, RankedLines]] = {}
         self._lock = threading.Lock()
 
-    def get(self, user: str, text: str | None) -> RankedLines:
-        """The current lines of a profile as it is kept; None is an empty one."""
-        if text is None:
-            self.drop(user)
-            return RankedLines(())
+    def get(self, user: str, revision: str | None) -> RankedLines | None:
+        """The lines of a revision of a profile; None where they are not at hand."""
         with self._lock:
             known = self._held.pop(user, None)
-            if known is None or known[0] != text:
-                known = text, RankedLines(decode_profile(text)[0].current)
-            self._held[user] = known
-            while len(self._held) > self._most:
-                del self._held[next(iter(self._held))]
+            if known is None or known[0] != revision:
+                return None
+            self._held[user] = known  # the latest last
             return known[1]
+
+    def keep(self, user: str, revision: str | None, lines: Sequence[Line]) -> RankedLines:
+        """Prepare the lines of a revision; without one they are not kept."""
+        made = RankedLines(lines)
+        if revision is not None:
+            with self._lock:
+                self._held[user] = revision, made
+                if len(self._held) > self._most:
+                    del self._held[next(iter(self._held))]
+        return made
 
     def drop(self, user: str) -> None:
         """Keep nothing of a user."""

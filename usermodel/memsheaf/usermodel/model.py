@@ -25,7 +25,7 @@ from .deriver import Deriver, load_deriver
 from .editing import Editor, Forgotten
 from .exporting import export_profile
 from .profile import Line, LineKind, Profile
-from .profiles import Change, read_changes, read_profile, read_text, read_users
+from .profiles import Change, read_changes, read_profile, read_revision, read_users
 from .provider import UserModelProvider
 from .queue import RefreshQueue
 from .refresher import Refresher
@@ -311,8 +311,12 @@ class UserModel:
         """The lines of a user as they are now, prepared for questions."""
         user = self._queue.name_of(user_id)
         with self._store.reading() as rows:
-            text = read_text(rows, user)
-        return self._prepared.get(user, text)
+            revision = read_revision(rows, user)
+            held = self._prepared.get(user, revision)
+            if held is not None:
+                return held
+            lines = read_profile(rows, user, user_id)[0].current  # of this revision, or a later
+        return self._prepared.keep(user, revision, lines)
 
     def _load(self) -> Deriver:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ __all__ = [
     "differences",
     "read_changes",
     "read_profile",
-    "read_text",
+    "read_revision",
     "read_users",
     "write_profile",
 ]
@@ -63,13 +64,13 @@ class Change:
 
 def read_profile(rows: Reader, user: str, user_id: str) -> tuple[Profile, tuple[Tombstone, ...]]:
     """A user's profile and tombstones; an empty profile where nothing is known."""
-    text = read_text(rows, user)
+    text = rows.get(_profile_key(user))
     return (Profile(user_id), ()) if text is None else decode_profile(text)
 
 
-def read_text(rows: Reader, user: str) -> str | None:
-    """A user's profile as it is kept; the same text is the same profile."""
-    return rows.get(_profile_key(user))
+def read_revision(rows: Reader, user: str) -> str | None:
+    """What each writing of a profile has for itself; None where nothing is known."""
+    return rows.tag(_profile_key(user))
 
 
 def write_profile(
@@ -82,7 +83,7 @@ def write_profile(
     by: str,
 ) -> None:
     """Replace a profile; a new version also gets a row of its changes, which holds no text."""
-    rows.put(_profile_key(user), encode_profile(after, tombstones))
+    rows.put(_profile_key(user), encode_profile(after, tombstones), tag=uuid.uuid4().hex)
     if before.version == 0:
         rows.put(f"user/{user}", after.user_id, _USERS)
     if after.version != before.version:

@@ -22,6 +22,7 @@ __all__ = ["Reader", "Row", "RowStore", "Writer"]
 _FORMAT = 1
 _COLUMNS = "SELECT rowid, key, mode, filename, value FROM Cache "
 _BY_KEY = _COLUMNS + "WHERE key = ? AND raw = 1"
+_TAG = "SELECT tag FROM Cache WHERE key = ? AND raw = 1"
 _BY_RANGE = _COLUMNS + "WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
 _BY_TAG = _COLUMNS + "WHERE tag = ? AND rowid > ? ORDER BY rowid LIMIT ?"
 _PUT = (
@@ -52,6 +53,11 @@ class Reader:
         """The value of a key."""
         found = self._rows(_BY_KEY, (key,))
         return found[0].value if found else None
+
+    def tag(self, key: str) -> str | None:
+        """The tag of a key's row, found without reading its value."""
+        found: tuple[str | None] | None = self._connection.execute(_TAG, (key,)).fetchone()
+        return None if found is None else found[0]
 
     def between(self, start: str, end: str, limit: int = -1) -> list[Row]:
         """Rows whose key is at least `start` and below `end`, in the order of keys."""
