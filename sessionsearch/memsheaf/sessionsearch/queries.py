@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.stack import InvalidQuery, Scope
 
 from .indexes import ItemQuery, Sort
 from .log import ConversationLog
 from .log_values import time_of
+from .snippets import EDGES
 
-__all__ = ["Moment", "Names", "limit_of", "query_of"]
+__all__ = ["Moment", "Names", "asked_words", "limit_of", "query_of"]
 
 Moment = datetime | str | float
 Names = str | Iterable[str]
 
 _MOST = 1000
 _SORTS = ("relevance", "newest", "oldest")
+_ANALYZER = get_analyzer("english")
 
 
 def query_of(
@@ -76,3 +79,13 @@ def names_of(what: str, value: Names | None) -> frozenset[str] | None:
     if not all(isinstance(name, str) for name in names):
         raise InvalidQuery(f"{what} must be text, or several")
     return names
+
+
+def asked_words(text: str) -> tuple[str, ...]:
+    """The words of a query that are looked for, each once, as they were typed.
+
+    >>> asked_words("Where did we discuss the retries, and the retries?")
+    ('discuss', 'retries')
+    """
+    words = (word.strip(EDGES) or word for word in content_words(text).split())
+    return tuple(dict.fromkeys(word for word in words if terms(_ANALYZER, word)))

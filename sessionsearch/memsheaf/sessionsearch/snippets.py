@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 from memsheaf.index import content_words, get_analyzer, terms
 
-__all__ = ["MARKS", "snippet"]
+__all__ = ["EDGES", "MARKS", "snippet"]
 
 MARKS = ("«", "»")
 """Around each matched word; look-alikes of them in the text are replaced."""
+
+EDGES = "\"'()[]{}<>,;:.!?*`|"
+"""What stands around a word and is none of it."""
 
 _STEMMED = get_analyzer("english")
 _WORD = re.compile(r"\S+")
@@ -19,7 +22,6 @@ _PART = re.compile(r"[^\s!-/:-@\[-`{-~]+")  # between the ASCII signs
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 _LOOKALIKES = str.maketrans({"«": "<", "»": ">"})
 _LONGEST = 100_000  # characters that are looked at
-_EDGES = "\"'()[]{}<>,;:.!?*`|"
 
 
 def snippet(text: str, query: str, width: int = 240) -> str:
@@ -91,7 +93,7 @@ def _window(sizes: list[int], found: list[frozenset[str]], width: int) -> tuple[
 
 def _marked(word: str, matched: frozenset[str], width: int) -> str:
     """A word with what matched of it marked: all of it, or some of its parts."""
-    core = word.strip(_EDGES) or word
+    core = word.strip(EDGES) or word
     if len(core) > width:
         word = core = core[:width]
     begin = word.index(core)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from memsheaf.interfaces.lazy import LazyGroup
+from memsheaf.interfaces.terminal import say_json
 
 __all__ = ["COMMANDS"]
 
@@ -22,7 +25,32 @@ _SUBCOMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, modules=_SUBCOMMANDS)
+_JSON = f"{__name__}.json"
+
+
+class _Sessions(LazyGroup):
+    """Who asks for JSON gets JSON, also of a failure, before the command ends as it always does."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        options = args[: args.index("--")] if "--" in args else args
+        ctx.meta[_JSON] = "--json" in options
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # nobody reads
+        except Exception as error:
+            if ctx.meta.get(_JSON):
+                told = error.format_message() if isinstance(error, click.ClickException) else error
+                say_json({"error": str(told) or type(error).__name__})
+            raise
+
+
+@click.group(cls=_Sessions, modules=_SUBCOMMANDS)
 def sessions() -> None:
     """Past conversations: import the transcripts that you have, and find what was said.
 

@@ -10,13 +10,21 @@ from typing import Any
 
 import click
 
-from memsheaf.interfaces.common import FAILED, NOTHING, OK, json_option, scope_options
+from memsheaf.interfaces.common import (
+    FAILED,
+    NOTHING,
+    OK,
+    code_of,
+    json_option,
+    scope_options,
+)
 from memsheaf.interfaces.place import Place, opened_sessions
 from memsheaf.interfaces.session_text import counted
 from memsheaf.interfaces.terminal import safe, say, say_json, table
 from memsheaf.sessionsearch import SessionSearch
 from memsheaf.sessionsearch.importers import (
     FileReport,
+    Found,
     ImportOptions,
     ImportSummary,
     Progress,
@@ -88,14 +96,15 @@ def import_(
 @click.command()
 @json_option
 def discover_(as_json: bool) -> int:
-    """Find the folders where known programs keep transcripts on this machine."""
+    """Find the folders where known programs keep transcripts on this machine.
+
+    What is there and cannot be read is told.
+    """
     places = discover()
+    files = sum(place.files for place in places)
+    closed = [each for place in places for each in place.unreadable]
     if as_json:
-        rows = [
-            {"format": p.format, "path": str(p.path), "files": p.files, "bytes": p.bytes}
-            for p in places
-        ]
-        say_json({"found": rows})
+        say_json({"found": [_place_json(place) for place in places]})
     elif places:
         table(
             [
@@ -103,10 +112,15 @@ def discover_(as_json: bool) -> int:
                 for p in places
             ]
         )
-        say("import them with: memsheaf sessions import --found", dim=True)
+        for each in closed[:_SHOWN]:
+            say(f"  ! {safe(str(each.path))}: {safe(each.reason)}", error=True)
+        if len(closed) > _SHOWN:
+            say(f"  ! and {len(closed) - _SHOWN:,} more; --json tells them", error=True)
+        if files:
+            say("import them with: memsheaf sessions import --found", dim=True)
     else:
         say("nothing found; `memsheaf sessions import PATH` takes files from anywhere")
-    return OK if places else NOTHING
+    return code_of(files, bool(closed))
 
 
 @click.command()
@@ -154,6 +168,17 @@ def watch(
         except KeyboardInterrupt:
             looks.close()  # type: ignore[attr-defined]
     return OK
+
+
+def _place_json(place: Found) -> dict[str, Any]:
+    closed = [{"path": str(each.path), "reason": each.reason} for each in place.unreadable]
+    return {
+        "format": place.format,
+        "path": str(place.path),
+        "files": place.files,
+        "bytes": place.bytes,
+        "unreadable": closed,
+    }
 
 
 def _wanted(paths: tuple[Path, ...], found: bool) -> list[Path]:

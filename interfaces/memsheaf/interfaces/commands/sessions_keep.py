@@ -64,7 +64,10 @@ def export(
     with opened_sessions(**owner) as kept:
         found = _chosen(kept, ids)
         if not found:
-            say(f"nothing found  ({safe(str(kept.scope))})", error=True)
+            if as_json:
+                say_json({"conversations": 0, "items": 0, "file": None})
+            else:
+                say(f"nothing found  ({safe(str(kept.scope))})", error=True)
             return NOTHING
         stream = sys.stdout.buffer if output is None else _create(output, force)
         items = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -98,10 +99,10 @@ def search(
             return _none_yet(kept, as_json, {"results": []})
         if by_conversation:
             rows = kept.search.discover(text, limit, scope=kept.scope, **filters)
-            _tell(rows, kept, as_json, explain, _row_json, _show_row)
+            _tell(text, rows, kept, as_json, explain, _row_json, _show_row)
             return OK if rows else NOTHING
         hits = kept.search.search(text, limit, scope=kept.scope, sort=sort, **filters)
-        _tell(hits, kept, as_json, explain, hit_json, _show_hit)
+        _tell(text, hits, kept, as_json, explain, hit_json, _show_hit)
     return OK if hits else NOTHING
 
 
@@ -196,6 +197,7 @@ def list_(
 
 
 def _tell(
+    text: str,
     result: SessionResult[Hit],
     kept: Place,
     as_json: bool,
@@ -203,8 +205,12 @@ def _tell(
     to_json: Callable[[Hit], dict[str, Any]],
     show: Callable[[int, Hit], None],
 ) -> None:
-    """Print hits, or what was searched where there are none."""
-    told = result.explain if explain or not result else None
+    """Print hits, or what was searched where there are none, in the words that were typed."""
+    told = None
+    if explain or not result:
+        from memsheaf.sessionsearch.queries import asked_words
+
+        told = replace(result.explain, words=asked_words(text))
     if as_json:
         answer: dict[str, Any] = {"results": [to_json(hit) for hit in result]}
         if told is not None:

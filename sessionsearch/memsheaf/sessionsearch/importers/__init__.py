@@ -5,6 +5,7 @@ from .plugins import Found, Importers, discover, load_importers
 from .runner import follow, import_paths
 from .source import Position, Problem, Record, Source
 from .summary import FileReport, ImportSummary, Progress
+from .walk import Unreadable
 
 __all__ = [
     "Entry",
@@ -22,6 +23,7 @@ __all__ = [
     "Record",
     "Skipped",
     "Source",
+    "Unreadable",
     "discover",
     "follow",
     "import_paths",

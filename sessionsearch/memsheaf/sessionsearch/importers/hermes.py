@@ -39,7 +39,10 @@ class HermesImporter:
     def places(self) -> list[Path]:
         """Databases, also of profiles, and sessions; `HERMES_HOME` may name another home."""
         home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
-        profiles = sorted(home.glob("profiles/*/state.db"))
+        try:
+            profiles = sorted(home.glob("profiles/*/state.db"))
+        except OSError:  # the other places tell that the home cannot be read
+            profiles = []
         return [home / "state.db", home / "sessions", *profiles]
 
     def detect(self, source: Source) -> float:

@@ -11,7 +11,7 @@ from memsheaf.stack import RegistrationError, Registry
 
 from .base import Importer
 from .source import Source
-from .walk import FoundFile, walk
+from .walk import FoundFile, Unreadable, walk
 
 __all__ = ["Detected", "Found", "Importers", "Places", "discover", "load_importers"]
 
@@ -88,14 +88,16 @@ class Found:
     Attributes:
         format: The name of the importer.
         path: The folder or file.
-        files: How many files lie there.
+        files: How many files lie there that can be reached.
         bytes: Their size.
+        unreadable: What is there and cannot be reached, with the reason.
     """
 
     format: str
     path: Path
     files: int
     bytes: int
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 def load_importers() -> Importers:
@@ -135,7 +137,20 @@ def discover(importers: Importers | None = None) -> list[Found]:
         except Exception as error:
             raise RegistrationError(f"importer {name} cannot tell its places") from error
         for place in places:
-            files = [file for file in walk([place]) if isinstance(file, FoundFile)]
-            if files:
-                found.append(Found(name, place, len(files), sum(file.size for file in files)))
+            under = [] if _absent(place) else list(walk([place]))
+            sizes = [each.size for each in under if isinstance(each, FoundFile)]
+            closed = tuple(each for each in under if isinstance(each, Unreadable))
+            if under:
+                found.append(Found(name, place, len(sizes), sum(sizes), closed))
     return found
+
+
+def _absent(place: Path) -> bool:
+    """Whether nothing has that name; what hides behind rights or a loop of links is there."""
+    try:
+        place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
