@@ -49,8 +49,15 @@ TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
         claude("assistant", "2", [{"type": "text", "text": "It is."}]),
         {"type": "summary", "summary": "The dry well", "leafUuid": "2"},
     ],
-    "codex, the name of a tool": [
-        codex("session_meta", id="s"),
+    "claude-code, a title and a summary before what they tell of": [
+        {"type": "custom-title", "customTitle": "The well", "sessionId": "s"},
+        {"type": "summary", "summary": "All of the well", "leafUuid": "1"},
+        claude("user", "1", "Is the well dry?", cwd="/home/mira/well", gitBranch="main"),
+        claude("assistant", "2", [{"type": "text", "text": "It is."}]),
+    ],
+    "codex, the name of a tool, and what stands first": [
+        codex("session_meta", id="s", cwd="/home/mira/well", git={"branch": "main"}),
+        codex("turn_context", model="gpt-x"),
         codex("response_item", type="function_call", name="shell", arguments="{}", call_id="k"),
         codex("response_item", type="function_call_output", call_id="k", output="done"),
     ],
@@ -74,9 +81,10 @@ def test_line_by_line_and_at_once_are_the_same(desk: Desk, name: str) -> None:
     whole = desk.file("whole.jsonl", "".join(records).replace('"s"', '"t"'))
     desk.run(whole)
     (other,) = (each for each in desk.conversations() if each != one.id)
-    for told in (grown, [facts(item) for item in desk.items(one.id)]):
-        assert told == [facts(item) for item in desk.items(other)]
-    assert desk.log.conversation(other, MIRA).title == one.title
+    assert grown == [facts(item) for item in desk.items(other)]
+    about = desk.log.conversation(other, MIRA)
+    assert about.title == one.title
+    assert {**about.metadata, "source_id": "s"} == one.metadata
     assert desk.run(growing).added == desk.run(whole).added == 0
 
 

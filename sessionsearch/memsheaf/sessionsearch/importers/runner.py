@@ -217,7 +217,9 @@ class _Run:
         writer.flush()
         self._done.added += writer.added
         if broken is None:
-            self._keep(file, importer, writer, source.done, stamp=file.stamp)
+            # What describes a conversation that has no item yet is read again with its first one.
+            place = first if writer.waits else source.done
+            self._keep(file, importer, writer, place, stamp=file.stamp)
         else:
             writer.problem(Problem(None, broken))
         return FileReport(

@@ -96,6 +96,14 @@ class Writer:
             self.problem(Problem(None, f"an importer gave a {type(event).__name__}"))
         return self._count >= _BATCH or self._text >= _BATCH_TEXT
 
+    @property
+    def waits(self) -> bool:
+        """Whether what came is of use only with items that are still to come."""
+        if self.written:
+            return False
+        described = any(held.changed and not held.exists for held in self._held.values())
+        return described or self.witness is None
+
     def problem(self, problem: Problem) -> None:
         """Count a problem, and keep it where it is one of the first."""
         self.problem_count += 1
