@@ -20,6 +20,7 @@ from memsheaf.stack import (
     Status,
     StoreFailed,
     hookimpl,
+    read_only,
 )
 
 MIRA, TOMAS = Scope(user_id="mira"), Scope(user_id="tomas")
@@ -307,6 +308,37 @@ def test_an_update_reaches_a_replica_that_lacks_the_record(updating_shelf: Make)
         assert [o.status.value for o in receipt.outcomes] == ["ok", "ok"]
         assert empty.records[made.id].importance == 0.9
         assert empty.records[made.id].content == "tea"
+
+
+@pytest.mark.parametrize("mixed", ["a", "ab", "b", "bb", "ba"])
+def test_an_update_does_not_bring_back_what_is_forgotten_meanwhile(
+    shelf: Make, updating_shelf: Make, mixed: str
+) -> None:
+    class Forgets:
+        @hookimpl
+        def before_store(self, record: MemoryRecord) -> None:
+            assert stack.forget(record.id)
+
+    stores = [
+        updating_shelf(f"{n}") if kind == "a" else shelf(f"{n}") for n, kind in enumerate(mixed)
+    ]
+    with MemoryStack(stores, scope=MIRA) as stack:
+        made = stack.store("tea")
+        stack.listen(Forgets())
+        with pytest.raises(NotFound):
+            stack.update(made.id, {"content": "green tea"})
+        assert [store.records for store in stores] == [{} for _ in stores]
+        assert len(stack.list()) == 0
+
+
+def test_an_update_of_what_only_a_reader_holds_makes_a_copy(updating_shelf: Make) -> None:
+    archive, notes = updating_shelf("archive"), updating_shelf("notes")
+    kept = record("tea")
+    archive.records[kept.id] = kept
+    with MemoryStack([read_only(archive), notes], scope=MIRA) as stack:
+        assert stack.update(kept.id, {"content": "green tea"}).stored
+        assert notes.records[kept.id].content == "green tea"
+        assert archive.records[kept.id].content == "tea"
 
 
 def test_an_update_is_told_as_it_went(updating_shelf: Make) -> None:

@@ -87,29 +87,30 @@ class Writer:
             raise NotFound("no such record in this scope; look it up with list or search")
         merged = self._checked(newest.changed(changes, at=at))
         core.guard("before_store", record=merged)
-        requests = []
-        for m in _writers(core):
-            if not m.has("update"):
-                requests.append(self._store_request(m, merged))
-                continue
-            requests.append(
-                core.request(
-                    m,
-                    "update",
-                    _accept_flag,
-                    m.cannot_hold(newest.scope),
-                    record_id=record_id,
-                    scope=newest.scope,
-                    changes=_values(merged.copy_out(), changes),
-                    native_ids=core.native.native(m.name, record_id),
-                )
+        requests = [
+            core.request(
+                m,
+                "update",
+                _accept_flag,
+                m.cannot_hold(newest.scope),
+                record_id=record_id,
+                scope=newest.scope,
+                changes=_values(merged.copy_out(), changes),
+                native_ids=core.native.native(m.name, record_id),
             )
+            for m in _writers(core)
+            if m.has("update")
+        ]
         answers = core.delivery.write("update", requests, self._keep_ids(record_id))
-        lacking = [a.request.mounted for a in answers if a.value is False]
-        if lacking:  # a replica that does not hold it yet takes the whole copy
+        done = {a.request.mounted.name: a for a in answers if a.value is not False}
+        lacking = [m for m in _writers(core) if m.name not in done]
+        if lacking:  # who cannot update, or does not hold it yet, takes the whole copy
+            if not any(a.value for a in answers) and self._reader.get(record_id, asked) is None:
+                raise NotFound("the record was forgotten in the meantime")
             again = [self._store_request(m, merged) for m in lacking]
-            healed = iter(core.delivery.write("update", again, self._keep_ids(record_id)))
-            answers = [next(healed) if a.value is False else a for a in answers]
+            stored = core.delivery.write("update", again, self._keep_ids(record_id))
+            done |= {a.request.mounted.name: a for a in stored}
+        answers = [done[m.name] for m in _writers(core)]
         return self._told(_receipt(merged, answers), answers)
 
     def touch(self, record_ids: Sequence[str], scope: Scope | None) -> tuple[Outcome, ...]:
