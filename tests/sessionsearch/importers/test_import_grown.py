@@ -40,6 +40,7 @@ TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
         claude("user", "1", "Which cat?"),
         claude("assistant", "2", [{"type": "text", "text": "the"}]),
         claude("assistant", "3", [{"type": "text", "text": "the lynx"}]),
+        claude("assistant", "3b", [{"type": "text", "text": "the lynx"}]),
         claude("assistant", "4", [{"type": "text", "text": "the lynx of the moor"}]),
         claude("assistant", "5", [{"type": "tool_use", "id": "t1", "name": "Look", "input": {}}]),
         claude("assistant", "6", [{"type": "text", "text": "the lynx of the moor, I say"}]),

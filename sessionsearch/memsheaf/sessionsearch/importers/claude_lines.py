@@ -144,8 +144,8 @@ class ClaudeLines:
         told = self._described.get(line.conversation)
         if told is None:
             told = self._described[line.conversation] = set()
-            session = value.get("sessionId") or value.get("session_id")
-            about |= {"format": _FORMAT, "source_id": label(session), **self._agent(line)}
+            session = label(self._state.get("session"))
+            about |= {"format": _FORMAT, "source_id": session, **self._agent(line)}
         new = {
             name: text
             for name, text in about.items()

@@ -58,7 +58,6 @@ class Earlier:
             if (
                 last.type == "message"
                 and last.response_id == item.response_id
-                and len(last.text) < len(item.text)
                 and item.text.startswith(last.text)
             ):
                 return last
