@@ -205,6 +205,25 @@ def test_what_is_forgotten_while_it_is_derived_does_not_return(
     assert sorted(texts(model)) == ["I like tea", "I live in Rome"]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("Lives\x00in \ud800 Rome", "Lives\ufffdin \ufffd Rome"), ("\udfff", "\ufffd")],
+)
+def test_a_text_that_cannot_be_kept_is_mended_also_after_a_forget(
+    open_model: Opens, say: Say, echo_deriver: Any, text: str, kept: str
+) -> None:
+    def act(profile: Profile, items: Sequence[Item]) -> list[Operation]:
+        if profile.current:
+            model.forget("mira", profile.current[0].id)
+        return [Add(LineKind.FACT, text, 0.8, (items[0].id,))]
+
+    model = open_model(echo_deriver(act))
+    model.correct("mira", None, "Loves tea")
+    model.observe(say("I live in Rome"), user_id="mira")
+    assert [line.text for line in model.refresh("mira").current] == [kept]
+    assert model.status().waiting == 0
+
+
 def test_what_was_set_aside_is_forgotten_too(
     open_model: Opens, say: Say, echo_deriver: Any, clock: Any, folder: Path
 ) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import UsageError
 
-from .applying import apply
+from .applying import apply, one_line
 from .batches import Batch, Handover, Held, Settled, Unfinished
 from .codec import QueuedRow, Tombstone, decode_item, encode_item
 from .desk import END_OF_DUE, START_OF_DUE, Desk, due_key, due_time, load_desk, save_desk
@@ -308,7 +308,7 @@ class RefreshQueue:
         for operation in operations:
             forgotten = None
             if until and isinstance(operation, Add | Supersede) and isinstance(operation.text, str):
-                forgotten = until.get(self.statement(operation.text))
+                forgotten = until.get(self.statement(one_line(operation.text)))
             moments = [] if forgotten is None else [taken.get(s, 0.0) for s in operation.sources]
             if forgotten is not None and max(moments, default=0.0) <= forgotten:
                 rejected.append(Rejection(operation, "the user had it forgotten"))
