@@ -206,6 +206,20 @@ def test_what_is_forgotten_stays_forgotten(run: Run, transcripts: Path, home: Pa
             assert b"wardrobe" not in path.read_bytes(), path
 
 
+def test_forget_tells_what_came_out_of_a_conversation(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "monday.jsonl"
+    path.write_text(
+        claude_line("u1", "user", "Where is the cello?")
+        + claude_line("u2", "user", "Look in the hall", isSidechain=True, agentId="x1")
+    )
+    run("import", path)
+    child = "claude-code:monday/agent-x1"
+    assert run("forget", "claude-code:monday:0", "--json").json["children"] == []
+    assert f"{child} came out of it, and stays" in run("forget", "claude-code:monday").out
+    assert run("forget", child, "--json").json["children"] == []
+    assert run("list").code == 1
+
+
 def test_export_writes_every_item(run: Run, transcripts: Path, tmp_path: Path) -> None:
     run("import", transcripts)
     lines = [json.loads(line) for line in run("export").out.splitlines()]

@@ -31,16 +31,21 @@ _PAGE = 1000  # items
 def forget(id_: str, as_json: bool, **owner: Any) -> int:
     """Erase a conversation, or one item, for good; no later import brings it back.
 
-    What was learned of the user from nothing else goes with it.
+    What was learned of the user from nothing else goes with it. Conversations of its sub-agents
+    and forks are told; forget them by their own ids.
     """
     with opened_sessions(**owner) as kept:
         gone = kept.search is not None and _erase(kept.search, id_, kept)
         lines = _unlearn(id_, kept) if gone else 0
+        children = _children(id_, kept) if gone else []
         if as_json:
-            say_json({"id": id_, "forgotten": gone, "profile_lines": lines})
+            told = {"id": id_, "forgotten": gone, "profile_lines": lines, "children": children}
+            say_json(told)
         elif gone:
             also = f", and {counted(lines, 'line')} of the profile" if lines else ""
             say(f"forgotten {safe(id_)}{also}")
+            for child in children:
+                say(f"  {safe(child)} came out of it, and stays", dim=True)
         else:
             say(f"no such conversation or item  ({safe(str(kept.scope))})")
     return OK if gone else NOTHING
@@ -135,6 +140,11 @@ def _unlearn(id_: str, kept: Place) -> int:
         if not gone.erased:
             say("another process reads the profile; `memsheaf user forget` overwrites", error=True)
         return gone.lines
+
+
+def _children(id_: str, kept: Place) -> list[str]:
+    """The conversations that came out of a conversation: of sub-agents, forks."""
+    return [each.id for each in _chosen(kept, ()) if each.metadata.get("parent") == id_]
 
 
 def _chosen(kept: Place, ids: tuple[str, ...]) -> list[Conversation]:
