@@ -211,12 +211,17 @@ def test_forget_tells_what_came_out_of_a_conversation(run: Run, tmp_path: Path) 
     path.write_text(
         claude_line("u1", "user", "Where is the cello?")
         + claude_line("u2", "user", "Look in the hall", isSidechain=True, agentId="x1")
+        + claude_line("u3", "user", "Where is the bow?", sessionId="tuesday")
+        + claude_line("u4", "user", "Look there", sessionId="tuesday", isSidechain=True)
     )
     run("import", path)
+    told = "claude-code:tuesday/sidechain came out of it, and stays"
+    assert told in run("forget", "claude-code:tuesday").out
+    assert run("forget", "claude-code:tuesday/sidechain").code == 0
     child = "claude-code:monday/agent-x1"
-    assert run("forget", "claude-code:monday:0", "--json").json["children"] == []
-    assert f"{child} came out of it, and stays" in run("forget", "claude-code:monday").out
-    assert run("forget", child, "--json").json["children"] == []
+    assert "children" not in run("forget", "claude-code:monday:0", "--json").json
+    assert run("forget", "claude-code:monday", "--json").json["children"] == [child]
+    assert "children" not in run("forget", child, "--json").json
     assert run("list").code == 1
 
 

@@ -39,8 +39,8 @@ def forget(id_: str, as_json: bool, **owner: Any) -> int:
         lines = _unlearn(id_, kept) if gone else 0
         children = _children(id_, kept) if gone else []
         if as_json:
-            told = {"id": id_, "forgotten": gone, "profile_lines": lines, "children": children}
-            say_json(told)
+            told = {"id": id_, "forgotten": gone, "profile_lines": lines}
+            say_json(told | {"children": children} if children else told)
         elif gone:
             also = f", and {counted(lines, 'line')} of the profile" if lines else ""
             say(f"forgotten {safe(id_)}{also}")
