@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memsheaf.agent import AgentMemory
 from memsheaf.interfaces.commands.demo import EXAMPLE
 from memsheaf.interfaces.commands.inspect import advice
+from memsheaf.sessionsearch import open_sessions
+from memsheaf.stack import MemoryStack, Scope
 
 if TYPE_CHECKING:
     from tests.interfaces.conftest import Run
@@ -37,6 +40,27 @@ def run(command: Run) -> Run:
 
 def keys(value: dict[str, Any]) -> set[str]:
     return set(value)
+
+
+def test_a_forgotten_memory_leaves_the_blocks_that_agents_sent(run: Run, home: Path) -> None:
+    made = run("remember", "Mira loves marzipan", "--json")
+    asked = {"role": "user", "content": "Does Mira love marzipan?"}
+    later = [asked, {"role": "assistant", "content": "?"}, {"role": "user", "content": "And tea?"}]
+    scope = Scope(user_id="mira")
+
+    def sent(messages: list[dict[str, str]]) -> str:
+        with (
+            MemoryStack.from_config(scope=scope) as stack,
+            open_sessions(home / "data" / "sessions") as sessions,
+            AgentMemory(stack=stack, sessions=sessions) as memory,
+        ):
+            return str(memory.before_request(messages, conversation="c").messages)
+
+    assert "loves marzipan" in sent([asked])
+    assert "loves marzipan" in sent(later)
+    assert run("forget", made.json["id"]).code == 0
+    assert "loves marzipan" not in sent(later)
+    assert all(b"marzipan" not in path.read_bytes() for path in home.rglob("*.db*"))
 
 
 def test_remember_recall_update_get_list_forget(run: Run) -> None:

@@ -14,7 +14,10 @@ from memsheaf.stack.text import clean
 
 from .ledger_file import LedgerFile
 
-__all__ = ["BlockLedger", "Sent"]
+__all__ = ["BLOCKS", "BlockLedger", "Sent"]
+
+BLOCKS = "blocks.db"
+"""The ledger beside a conversation log."""
 
 _OF = " owner = :owner AND (:conversation IS NULL OR conversation = :conversation)"
 _ERASE_HELD = "DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE" + _OF + ")"

@@ -24,7 +24,7 @@ from memsheaf.usermodel.owners import owner_of
 
 from .context import MemoryContext, context, failed, profile_of
 from .inject import Injection, inject
-from .ledger import BlockLedger
+from .ledger import BLOCKS, BlockLedger
 from .policy import Policy, TurnOrigin
 from .recording import items_of, plain_messages, tool_calls
 from .reflector import Reflector
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentMemory"]
 
-_BLOCKS = "blocks.db"
 _CLOSING = 10.0  # seconds that closing waits for reflections
 
 
@@ -113,7 +112,7 @@ class AgentMemory:
         if isinstance(self.ledger, _OwnLedger):
             if self.sessions is not None:  # what was sent is known after a restart as well
                 self.ledger.close()
-                self.ledger = _OwnLedger(self.sessions.log.path.with_name(_BLOCKS))
+                self.ledger = _OwnLedger(self.sessions.log.path.with_name(BLOCKS))
             self._stop = self.stack.listen(_Forgetting(self.ledger))
             # Hosts that make one of these a request may leave it to itself.
             weakref.finalize(self.ledger, self._stop).atexit = False

@@ -22,6 +22,8 @@ from memsheaf.interfaces.common import (
     scope_options,
     show_outcomes,
 )
+from memsheaf.interfaces.place import place
+from memsheaf.interfaces.sent_blocks import SentBlocks
 from memsheaf.interfaces.terminal import safe, say, say_json
 from memsheaf.stack import Hit, MemoryRecord
 
@@ -246,6 +248,7 @@ def update(
 def forget(record_id: str, as_json: bool, **owner: Any) -> int:
     """Delete the memory with this ID everywhere, and look again."""
     with opened(**owner) as memory:
+        memory.stack.listen(SentBlocks(place().folder))
         report = memory.stack.forget(record_id, memory.scope)
         if as_json:
             say_json(
