@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memsheaf.sessionsearch import Item
+from memsheaf.sessionsearch import Item, NewItem
 from memsheaf.sessionsearch.importers.claude_later import Summaries
 from memsheaf.stack import Scope
 
@@ -124,3 +124,46 @@ def test_summaries_that_wait_are_bounded_and_counted() -> None:
     assert summaries.left == 39
     assert summaries.put("leaf0", 50, "of what is there") == "c"
     assert Summaries(json.loads(json.dumps(state))).put("leaf0", 1, "and later") == "c"
+
+
+NAMELESS: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [
+        {"role": "user", "content": "Where is the pump?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "t1", "type": "function", "function": {"name": "locate", "arguments": "{}"}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "t1", "content": "cellar"},
+        {"role": "tool", "tool_call_id": "t2", "content": "stray"},
+    ],
+    "langchain": [
+        {"type": "human", "data": {"content": "Where is the pump?"}},
+        {
+            "type": "ai",
+            "data": {"content": "", "tool_calls": [{"id": "t1", "name": "locate", "args": {}}]},
+        },
+        {"type": "tool", "data": {"content": "cellar", "tool_call_id": "t1"}},
+        {"type": "tool", "data": {"content": "stray", "tool_call_id": "t2"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("format", NAMELESS)
+def test_a_result_has_the_name_of_its_tool_in_every_format(desk: Desk, format: str) -> None:
+    desk.file("a.json", json.dumps(NAMELESS[format]))
+    assert desk.run().files[0].format == format
+    results = [item for item in desk.everything() if item.type == "tool_result"]
+    assert [dict(item.data) for item in results] == [
+        {"name": "locate", "call_id": "t1"},
+        {"call_id": "t2"},
+    ]
+
+
+def test_odd_data_of_earlier_items_name_no_tool(desk: Desk) -> None:
+    odd = [NewItem("tool_call", data=data) for data in ({"call_id": [1], "name": "x"}, {"a": 1})]
+    desk.log.append("claude-code:s", odd, MIRA)
+    desk.file("a.jsonl", TRANSCRIPTS["claude-code, the name of a tool"][-1:])
+    assert desk.run().added == 1

@@ -28,7 +28,6 @@ from .source import Problem, Record, Source
 __all__ = ["ClaudeLines"]
 
 _FORMAT = "claude-code"
-_CALLS = 256  # that wait for their result
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2)}
 
 
@@ -44,7 +43,6 @@ class ClaudeLines:
         self._latest: tuple[object, ...] = ()
         self._summaries = Summaries(self._state)
         self._queue = Queue(self._state)
-        self._calls: dict[str, str] = {}
 
     def read(self, record: Record) -> Iterator[Event]:
         """The events of one line."""
@@ -251,10 +249,6 @@ class ClaudeLines:
     def _call(self, line: Line, block: Mapping[str, Any]) -> Event:
         name, call = label(block.get("name")) or "tool", label(block.get("id"))
         arguments = block.get("input")
-        if call:
-            if len(self._calls) >= _CALLS:
-                del self._calls[next(iter(self._calls))]
-            self._calls[call] = name
         return line.item(
             type="tool_call",
             role="assistant",
@@ -275,7 +269,7 @@ class ClaudeLines:
             role="tool",
             origin=ItemOrigin.TOOL,
             text=text,
-            data=some(name=self._calls.pop(call, None) if call else None, call_id=call),
+            data=some(call_id=call),
             status="failed" if failed else "completed",
         )
 

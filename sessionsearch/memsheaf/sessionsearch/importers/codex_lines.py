@@ -37,7 +37,6 @@ class CodexLines:
         self._state = source.state
         self._thinking = options.include_thinking
         self._echoes = Echoes(self._state.get("echoes", {}))
-        self._calls: dict[str, str] = {}
         self._line = 0
         self._time: object = None
         self._id: str | None = None
@@ -183,8 +182,6 @@ class CodexLines:
         if isinstance(arguments, str):
             arguments = _object_or_text(arguments)
         call = label(payload.get("call_id")) or label(payload.get("id"))
-        if call:
-            self._calls[call] = name
         data = some(name=name, call_id=call)
         text = call_text(name, arguments)
         return self._item("tool_call", "assistant", ItemOrigin.AGENT, text, data=data)
@@ -203,13 +200,12 @@ class CodexLines:
             failed = output.get("success") is False
             output = output.get("content", output)
         text = content_text(output) or ("" if isinstance(output, list) else as_text(output))
-        name = self._calls.pop(call, None) if call else None
         return self._item(
             "tool_result",
             "tool",
             ItemOrigin.TOOL,
             text,
-            data=some(name=name, call_id=call),
+            data=some(call_id=call),
             status="failed" if failed else "completed",
         )
 

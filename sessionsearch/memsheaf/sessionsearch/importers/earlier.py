@@ -1,4 +1,4 @@
-"""What a conversation has from earlier imports, where what comes now depends on it."""
+"""What came before in a conversation, in this import or an earlier one, where it matters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from memsheaf.stack import Scope
 
 __all__ = ["Earlier"]
 
-_CALLS = 256  # that wait for their result
+_CALLS = 256  # that may wait for their result
 
 
 class Earlier:
-    """The end of a conversation as it was before a file was read on.
+    """The end of a conversation: as it was before a file was read, and as the file goes on.
 
     A file that grows is read in parts. A result stands without the name of its tool, which only
     the call tells, and an answer may be written once more as it grows: both may lie on either
@@ -25,26 +25,41 @@ class Earlier:
         log: The conversations.
         conversation: Its id.
         scope: Whose it is.
+        exists: Whether the log has it.
     """
 
-    def __init__(self, log: ConversationLog, conversation: str, scope: Scope) -> None:
+    def __init__(
+        self, log: ConversationLog, conversation: str, scope: Scope, *, exists: bool
+    ) -> None:
         self._log, self._conversation, self._scope = log, conversation, scope
-        self._names: dict[str, str] | None = None
-        self._first = True
+        self._names: dict[str, str] = {}  # of tools, by the id of the call
+        self._looked = not exists  # for calls
+        self._first = exists
 
     def named(self, item: NewItem) -> NewItem:
-        """A result with the name of its tool, where the log has the call."""
-        call = item.data.get("call_id")
-        if item.type != "tool_result" or not isinstance(call, str) or item.data.get("name"):
+        """A result with the name of its tool, where its call came before it."""
+        call, name = item.data.get("call_id"), item.data.get("name")
+        if not isinstance(call, str):
             return item
-        if self._names is None:
-            self._names = {
-                each.data["call_id"]: each.data["name"]
-                for each in reversed(self._latest(_CALLS, "tool_call"))
-                if {"call_id", "name"} <= each.data.keys()
-            }
-        name = self._names.get(call)
-        return item if name is None else replace(item, data={"name": name, **item.data})
+        if item.type == "tool_call" and isinstance(name, str):
+            self._names.pop(call, None)
+            self._names[call] = name
+            if len(self._names) > _CALLS:
+                del self._names[next(iter(self._names))]
+        elif item.type == "tool_result" and not name and (found := self._name(call)):
+            return replace(item, data={"name": found, **item.data})
+        return item
+
+    def _name(self, call: str) -> str | None:
+        if call not in self._names and not self._looked:
+            self._looked = True
+            known = {}
+            for each in reversed(self._latest(_CALLS, "tool_call")):
+                made, name = each.data.get("call_id"), each.data.get("name")
+                if isinstance(made, str) and isinstance(name, str):
+                    known[made] = name
+            self._names = {**known, **self._names}
+        return self._names.get(call)
 
     def grown(self, item: NewItem) -> Item | None:
         """The item that this one replaces: the log's last one, the beginning of the same answer.

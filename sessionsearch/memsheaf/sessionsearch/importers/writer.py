@@ -34,12 +34,12 @@ class _Held:
     metadata: dict[str, Any]
     latest: datetime | None
     exists: bool
+    earlier: Earlier
     last_seq: int = -1  # when it was first looked at
     title: str | None = None
     changed: bool = False
     items: list[NewItem] = field(default_factory=list)
     numbered: dict[int, NewItem] = field(default_factory=dict)  # the log may have them
-    earlier: Earlier | None = None  # where the log has the conversation
     outgrown: Item | None = None  # by the first of the items
 
 
@@ -76,7 +76,7 @@ class Writer:
         if isinstance(event, Entry):
             held = self._conversation(event.conversation)
             item = self._timed(held, event.item)
-            if held.earlier is not None and event.seq is None:
+            if event.seq is None:
                 item = held.earlier.named(item)
                 held.outgrown = held.earlier.grown(item) or held.outgrown
             if event.seq is not None and event.seq <= held.last_seq:
@@ -155,7 +155,7 @@ class Writer:
             self.forgotten.add(conversation)
             self.refused += len(items)
             return
-        if held.earlier is not None and held.outgrown is not None:
+        if held.outgrown is not None:
             held.earlier.replaced(held.outgrown, new)
         held.exists, held.changed, held.outgrown = True, False, None
         held.titled, held.title = held.titled or held.title is not None, None
@@ -211,11 +211,13 @@ class Writer:
             try:
                 known = self._log.conversation(conversation, self._scope)
             except NotFound:
-                held = _Held(titled=False, metadata={}, latest=None, exists=False)
+                earlier = Earlier(self._log, conversation, self._scope, exists=False)
+                held = _Held(False, {}, None, exists=False, earlier=earlier)
             else:
-                held = _Held(bool(known.title), dict(known.metadata), known.updated_at, exists=True)
+                earlier = Earlier(self._log, conversation, self._scope, exists=True)
+                about, latest = dict(known.metadata), known.updated_at
+                held = _Held(bool(known.title), about, latest, exists=True, earlier=earlier)
                 held.last_seq = -1 if known.last_seq is None else known.last_seq
-                held.earlier = Earlier(self._log, conversation, self._scope)
             self._held[conversation] = held
         return held
 
