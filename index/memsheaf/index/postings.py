@@ -29,10 +29,10 @@ Floats = npt.NDArray[np.float64]
 
 _LONG = 512
 """Postings from which the runs of a list are remembered."""
-_COUNTED = np.append(FREQUENCIES[:-1], FREQUENCIES[-2])
+_COUNTED = np.append(FREQUENCIES[:-1], FREQUENCIES[-2]).repeat(256)
 """What a code counts in the frequency of a run; exact to 31."""
 _ROOM = 4_000_000
-"""Runs that are remembered at most; about 32 bytes each."""
+"""Runs that are remembered at most; about 40 bytes each."""
 
 
 class Runs:
@@ -58,35 +58,32 @@ class Runs:
         self.size = len(codes)
         self._codes = codes
         self._frequencies: Floats | None = None  # cached_property has a lock, which takes longer
-        self._peaks: npt.NDArray[np.uint16] | None = None
-        self._distinct: Ints | None = None
+        self._peaks: tuple[Floats, Floats] | None = None
 
     @property
     def frequencies(self) -> Floats:
         """The sum of the term's frequencies in each run; single ones above 31 are rounded."""
         if self._frequencies is None:
-            counted = _COUNTED.take(self._codes >> 8)
-            single = len(self.starts) == self.size
-            self._frequencies = counted if single else np.add.reduceat(counted, self.starts)
+            values = _COUNTED.take(self._codes)
+            if len(self.starts) < self.size:
+                values = np.bincount(self._numbers(), values, len(self.starts))
+            self._frequencies = values
         return self._frequencies
 
-    @property
-    def peaks(self) -> npt.NDArray[np.uint16]:
-        """A code per run whose weight is not below that of any of its postings, see `weights`."""
-        if self._peaks is None:
-            self._peaks = self._codes
+    def peaks(self, weights: Floats) -> Floats:
+        """The largest weight in each run, by a table of the weights of all codes."""
+        if self._peaks is None or self._peaks[0] is not weights:
+            values = weights.take(self._codes)
             if len(self.starts) < self.size:
-                highest = np.maximum.reduceat(self._codes >> 8, self.starts)
-                shortest = np.minimum.reduceat(self._codes & 255, self.starts)
-                self._peaks = (highest << 8 | shortest).astype(np.uint16)
-        return self._peaks
+                highest = np.zeros(len(self.starts))
+                np.maximum.at(highest, self._numbers(), values)
+                values = highest
+            self._peaks = weights, values
+        return self._peaks[1]
 
-    @property
-    def codes(self) -> Ints:
-        """The distinct codes of the postings."""
-        if self._distinct is None:
-            self._distinct = np.bincount(self._codes).nonzero()[0]
-        return self._distinct
+    def _numbers(self) -> Ints:
+        """The number of the run of each posting; `reduceat` would take several times as long."""
+        return np.arange(len(self.starts)).repeat(self.counts)
 
 
 @dataclass(slots=True)
@@ -177,25 +174,16 @@ class Part:
         partitions = part.partitions
         return np.array([self._number(partitions[doc]) for doc in docs.tolist()], np.int32)
 
-    def postings(
-        self, place: int, runs: Runs, chosen: Ints | None
-    ) -> tuple[Ints, npt.NDArray[np.uint16]]:
-        """The documents of some runs, or of all: the number of insertion and the code of each."""
-        begin, end = self._source.bounds[place]
-        if chosen is None:
-            docs, codes = self._source.docs[begin:end], self._source.codes[begin:end]
+    def locate(self, place: int, runs: Runs, postings: Ints) -> None:
+        """Turn the numbers of postings of a term's runs into places for `items`."""
+        if len(postings):
             if runs.at is not None:
-                docs, codes = docs.take(runs.at), codes.take(runs.at)
-            return self._order.take(docs), codes
-        at, sizes = runs.starts.take(chosen), runs.counts.take(chosen)
-        ends = sizes.cumsum()
-        if len(ends) and ends[-1] > len(ends):
-            at = np.repeat(at - ends + sizes, sizes)
-            at += np.arange(len(at))
-        if runs.at is not None:
-            at = runs.at.take(at)
-        at = at + begin
-        return self._order.take(self._source.docs.take(at)), self._source.codes.take(at)
+                postings[:] = runs.at.take(postings)
+            postings += self._source.bounds[place][0]
+
+    def items(self, places: Ints) -> tuple[Ints, npt.NDArray[np.uint16]]:
+        """The number of insertion and the code of the document of each posting."""
+        return self._order.take(self._source.docs.take(places)), self._source.codes.take(places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,11 +123,14 @@ def _numbers(vocabulary: Vocabulary, analyzer: Analyzer, text: str) -> list[int]
         if code >= 0:
             found.append(code)
             continue
-        terms = zip(vocabulary.known(token), analyzer.expand(token), strict=True)
-        found += [
-            unknown.setdefault(term, -2 - len(unknown)) if number is None else number
-            for number, term in terms
-        ]
+        numbers = vocabulary.known(token)
+        held = [number for number in numbers if number is not None]
+        if len(held) < len(numbers):
+            held = [
+                unknown.setdefault(term, -2 - len(unknown)) if number is None else number
+                for number, term in zip(numbers, analyzer.expand(token), strict=True)
+            ]
+        found += held
     return found
 
 

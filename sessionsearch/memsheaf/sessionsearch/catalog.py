@@ -80,7 +80,7 @@ class Catalog:
         self._names = [""]
         self._codes = {"": 0}
         self._kinds: dict[tuple[str, str], int] = {}
-        self._scratch = np.zeros(0), np.zeros(0)
+        self._scratch = np.zeros(0)
         self._seen: dict[object, Searched] = {}
 
     def describe(self, row: int, conversation: Conversation, hidden: bool) -> None:
@@ -199,11 +199,10 @@ class Catalog:
         table = [roles.get(role, 1.0) * types.get(kind, 1.0) for kind, role in self._kinds]
         return None if all(factor == 1.0 for factor in table) else np.array(table)
 
-    def scratch(self) -> tuple[Floats, Floats]:
-        """Two arrays of zeros, longer than the rows; leave them so."""
-        if len(self._scratch[0]) <= self.rows.size:
-            size = self.rows.size + self.rows.size // 8 + 1024
-            self._scratch = np.zeros(size), np.zeros(size)
+    def scratch(self) -> Floats:
+        """Zeros, more than there are rows; leave them so."""
+        if len(self._scratch) <= self.rows.size:
+            self._scratch = np.zeros(self.rows.size + self.rows.size // 8 + 1024)
         return self._scratch
 
     def save(self, path: Path, about: Mapping[str, Any]) -> None:

@@ -41,6 +41,10 @@ class Columns:
         """A column, without its room to grow."""
         return self._arrays[name][: self.size]
 
+    def ended(self, name: str) -> Array:
+        """A column and one place more, so that place -1 holds what a new place does."""
+        return self._arrays[name][: self.size + 1]
+
     def set(self, place: int, values: Mapping[str, Any]) -> None:
         """Write into a place."""
         for name, value in values.items():
@@ -49,15 +53,15 @@ class Columns:
     def grow(self, size: int) -> None:
         """Make it at least this long."""
         room = len(next(iter(self._arrays.values())))
-        if size > room:
+        if size >= room:
             for name, (kind, fill) in self.types.items():
-                more = np.full(max(size, 2 * room), fill, kind)
+                more = np.full(max(size + 1, 2 * room), fill, kind)
                 more[: self.size] = self._arrays[name][: self.size]
                 self._arrays[name] = more
         self.size = max(size, self.size)
 
     def use(self, size: int, arrays: Mapping[str, Array]) -> None:
-        """Take arrays of at least this length instead of its own."""
+        """Take arrays that are longer than this instead of its own."""
         self.size, self._arrays = size, dict(arrays)
 
 

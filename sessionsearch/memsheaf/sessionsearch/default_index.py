@@ -19,12 +19,13 @@ from memsheaf.stack import ClosedError, ProviderError
 from .catalog import Catalog, Searched
 from .changes import Changes
 from .content import content_of, same_text
-from .evidence import Evidence, Keep, Setting
+from .evidence import Evidence, Keep
 from .index_files import IndexFiles
 from .indexes import Candidate, Counts, IndexDamaged, ItemQuery
 from .log import ConversationLog
 from .log_rows import micros
 from .ranking import SessionRanking
+from .setting import Setting
 
 __all__ = ["DefaultIndex"]
 
@@ -155,15 +156,16 @@ class DefaultIndex:
         keep = self._keep(query)
         table = self._catalog.rows
         if query.sort == "relevance":
-            rows, score, relevance = evidence.best(limit, among, keep)
+            rows, score = evidence.best(limit, among, keep)
             if 0 < limit < len(rows):
                 first = (score >= np.partition(score, -limit)[-limit]).nonzero()[0]
-                rows, score, relevance = rows[first], score[first], relevance[first]
+                rows, score = rows[first], score[first]
             chosen = np.lexsort((rows, -score))[:limit]
         else:
-            rows, score, relevance = evidence.every(among, keep)
+            rows, score = evidence.every(among, keep)
+            relevance = evidence.relevance(rows)
             well = relevance * 2 >= relevance.max(initial=0.0)
-            rows, score, relevance = rows[well], score[well], relevance[well]
+            rows, score = rows[well], score[well]
             created = table["created"].take(rows)
             newest = query.sort == "newest"
             chosen = np.lexsort((-rows, -created) if newest else (rows, created))[:limit]
@@ -172,7 +174,7 @@ class DefaultIndex:
             table["conversation"].take(rows),
             table["seq"].take(rows),
             score[chosen],
-            relevance[chosen],
+            evidence.relevance(rows),
             table["same_text"].take(rows),
         )
         lists = (column.tolist() for column in columns)
@@ -181,7 +183,7 @@ class DefaultIndex:
     def counts(self, query: ItemQuery) -> Counts:
         """What the query looked at."""
         searched = self._catalog.searched(query.scope)
-        rows = self._evidence(query, searched).every(None).rows
+        rows, _ = self._evidence(query, searched).every(None)
         owner = self._catalog.rows["conversation"][rows]
         of_conversations = [(name, mask[owner]) for name, mask in self._conversation_filters(query)]
         removed: dict[str, int] = {}

@@ -13,7 +13,7 @@ from memsheaf.stack import InvalidRecord, Scope
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin, NewItem, to_json
-from .log_schema import ERASE_NOTE, FIND, FIND_ROW, ITEMS_AT
+from .log_schema import ERASE_NOTE, FIND, FIND_ROW, ITEM_AT
 
 __all__ = [
     "ITEM_FIELDS",
@@ -125,27 +125,30 @@ def find(connection: sqlite3.Connection, conversation: str) -> Held | None:
 def visible(connection: sqlite3.Connection, conversation: str, scope: Scope) -> Held | None:
     """A conversation that the scope may read."""
     held = find(connection, conversation)
-    if held is None or held.deleted or not scope.matches(held.conversation.scope):
-        return None
-    return held
+    return held if held is not None and _may_read(scope, held) else None
 
 
 def at_places(
     connection: sqlite3.Connection, places: Iterable[tuple[int, int]], scope: Scope
 ) -> dict[tuple[int, int], tuple[Conversation, Item]]:
     """The items, by numbers of conversation and item, that the scope may read."""
-    wanted = list(places)
-    owners: dict[int, Conversation] = {}
-    for row in {row for row, _ in wanted}:
-        values = connection.execute(FIND_ROW, (row,)).fetchone()
-        held = None if values is None else held_from(values)
-        if held is not None and not held.deleted and scope.matches(held.conversation.scope):
-            owners[row] = held.conversation
-    shown = json.dumps([place for place in wanted if place[0] in owners])
-    return {
-        (row, values[0]): (owners[row], item_from(owners[row].id, values))
-        for row, *values in connection.execute(ITEMS_AT, (shown,))
-    }
+    shown = {}
+    owners: dict[int, Conversation | None] = {}
+    for row, seq in places:
+        if row not in owners:
+            found = connection.execute(FIND_ROW, (row,)).fetchone()
+            held = None if found is None else held_from(found)
+            owners[row] = held.conversation if held and _may_read(scope, held) else None
+        owner = owners[row]
+        if owner is not None:
+            values = connection.execute(ITEM_AT, (row, seq)).fetchone()
+            if values is not None:
+                shown[row, seq] = owner, item_from(owner.id, values)
+    return shown
+
+
+def _may_read(scope: Scope, held: Held) -> bool:
+    return not held.deleted and scope.matches(held.conversation.scope)
 
 
 def held_from(row: Sequence[Any]) -> Held:
@@ -154,7 +157,7 @@ def held_from(row: Sequence[Any]) -> Held:
         id=row[1],
         scope=Scope(*row[2:6]),
         title=row[6],
-        metadata=json.loads(row[7]),
+        metadata=_object(row[7]),
         created_at=moment_of(row[8]),
         updated_at=moment_of(row[9]),
         last_seq=row[10] - 1 if row[10] else None,
@@ -176,6 +179,7 @@ def read(
 def item_from(conversation: str, row: Sequence[Any]) -> Item:
     """An item from its number and `ITEM_FIELDS`."""
     seq, kind, text, role, origin, data, metadata, created, recorded, status, response_id = row
+    said = moment_of(created)
     return Item(
         conversation=conversation,
         seq=seq,
@@ -183,13 +187,18 @@ def item_from(conversation: str, row: Sequence[Any]) -> Item:
         text=text,
         role=role,
         origin=ItemOrigin(origin),
-        data={} if data == "{}" else json.loads(data),
-        metadata={} if metadata == "{}" else json.loads(metadata),
-        created_at=moment_of(created),
-        recorded_at=moment_of(recorded),
+        data=_object(data),
+        metadata=_object(metadata),
+        created_at=said,
+        recorded_at=said if recorded == created else moment_of(recorded),
         status=status,
         response_id=response_id,
     )
+
+
+def _object(text: str) -> dict[str, Any]:
+    """A JSON object; most are empty."""
+    return {} if text == "{}" else json.loads(text)
 
 
 def micros(moment: datetime) -> int:
@@ -198,4 +207,4 @@ def micros(moment: datetime) -> int:
 
 
 def moment_of(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    return _EPOCH + timedelta(0, 0, micros)

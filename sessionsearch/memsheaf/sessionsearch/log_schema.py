@@ -19,7 +19,7 @@ __all__ = [
     "FIND",
     "FIND_ROW",
     "ITEMS",
-    "ITEMS_AT",
+    "ITEM_AT",
     "ITEM_FIELDS_AT",
     "MARK",
     "REFRESH",
@@ -125,9 +125,7 @@ CONVERSATIONS = {
     "desc": f"{_LISTED} ORDER BY updated DESC, row DESC LIMIT :limit",
 }
 
-_ITEM = (
-    "seq, items.type, text, role, origin, data, metadata, created, recorded, status, response_id"
-)
+_ITEM = "seq, type, text, role, origin, data, metadata, created, recorded, status, response_id"
 _READ = f"""
     SELECT {_ITEM} FROM items
     WHERE conversation = :conversation AND NOT deleted AND seq > :after AND seq < :before
@@ -138,11 +136,7 @@ ITEMS = {
     "desc": f"{_READ} ORDER BY seq DESC LIMIT :limit",
 }
 
-ITEMS_AT = f"""
-    SELECT conversation, {_ITEM} FROM json_each(?) AS place
-    CROSS JOIN items ON conversation = json_extract(place.value, '$[0]')
-    AND seq = json_extract(place.value, '$[1]') WHERE NOT deleted
-"""
+ITEM_AT = f"SELECT {_ITEM} FROM items WHERE conversation = ? AND seq = ? AND NOT deleted"
 
 ITEM_FIELDS_AT = f"SELECT conversation, {_ITEM} FROM items WHERE position = ?"
 ADD_CHANGE = """
