@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from memsheaf.interfaces.commands import sessions_keep
 from memsheaf.sessionsearch.importers import discover
 
 if TYPE_CHECKING:
@@ -124,3 +126,36 @@ def test_what_is_not_there_is_no_folder_that_cannot_be_read(
     assert {each.reason for place in discover() for each in place.unreadable} == {
         "Permission denied"
     }
+
+
+def test_an_export_that_fails_leaves_the_file_as_it_was(
+    run: Run, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "out.jsonl"
+    file.write_text("an earlier export")
+    file.chmod(0o644)
+    assert run("export", "-o", file).code == 2
+    assert run("export", "-o", file, "--force").code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600  # though it was there before
+    kept = file.read_bytes()
+
+    def full(*_: object) -> object:
+        yield {"item": {}}
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sessions_keep, "_lines", full)
+    done = run("export", "-o", file, "--force", "--json")
+    assert (done.code, file.read_bytes()) == (2, kept)
+    assert done.json == {"error": f"{file} cannot be written: No space left on device"}
+    assert run("export", "-o", tmp_path / "new.jsonl").code == 2
+    assert sorted(tmp_path.glob("*new*")) == sorted(tmp_path.glob(".memsheaf*")) == []
+
+
+def test_an_export_follows_links_and_fills_pipes(run: Run, chat: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "target.jsonl")
+    (tmp_path / "target.jsonl").write_text("old")
+    assert run("export", "-o", link, "--force").code == 0
+    assert link.is_symlink()
+    assert b'"conversation"' in (tmp_path / "target.jsonl").read_bytes()
+    assert run("export", "-o", "/dev/null", "--force").code == 0

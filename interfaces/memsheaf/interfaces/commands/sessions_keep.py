@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -74,16 +76,13 @@ def export(
             else:
                 say(f"nothing found  ({safe(str(kept.scope))})", error=True)
             return NOTHING
-        stream = sys.stdout.buffer if output is None else _create(output, force)
+        to = nullcontext(sys.stdout.buffer) if output is None else _written(output, force)
         items = 0
-        try:
+        with to as stream:
             for line in _lines(kept, found):
                 stream.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
                 items += "item" in line
             stream.flush()
-        finally:
-            if output is not None:
-                stream.close()
     if as_json:
         say_json({"conversations": len(found), "items": items, "file": str(output)})
     else:
@@ -183,14 +182,33 @@ def _stats(kept: Place, found: list[Conversation]) -> dict[str, Any]:
     }
 
 
-def _create(path: Path, force: bool) -> BinaryIO:
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+@contextmanager
+def _written(path: Path, force: bool) -> Iterator[BinaryIO]:
+    """A file that only its owner reads: there as a whole in the end, else as it was before."""
+    told = os.path.realpath(path)
     try:
-        return os.fdopen(os.open(path, flags, 0o600), "wb")
+        if os.path.lexists(told) and not os.path.isfile(told):  # a device, a pipe
+            with open(told, "wb") as stream:
+                yield stream
+            return
+        if not force:
+            os.close(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        handle, beside = tempfile.mkstemp(dir=os.path.dirname(told), prefix=".memsheaf-")
+        done = False
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+            os.replace(beside, told)
+            done = True
+        finally:
+            if not done:
+                os.unlink(beside)
+                if not force:
+                    os.unlink(told)
     except FileExistsError as error:
         raise click.UsageError(f"{path} exists; --force overwrites it") from error
     except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from error
+        raise click.UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
 COMMANDS: dict[str, click.Command] = {"forget": forget, "export": export, "stats": stats}
