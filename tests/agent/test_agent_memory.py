@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -227,6 +228,42 @@ def test_what_is_forgotten_is_not_put_back(stack: MemoryStack, given: bool) -> N
     assert stack.forget("none").outcomes
     if given:
         ledger["ledger"].close()
+
+
+@pytest.mark.parametrize("how", ["line", "user", "sources", "elsewhere"])
+def test_a_profile_of_which_something_was_forgotten_is_not_put_back(
+    noting: Any, stack: MemoryStack, sessions: SessionSearch, tmp_path: Path, how: str
+) -> None:
+    more = [ASK, ANSWER, {"role": "user", "content": "And what else is there?"}]
+    noor = Scope(user_id="noor")
+    with (
+        UserModel(tmp_path / "users", deriver=noting, background=False) as model,
+        UserModel(tmp_path / "users", deriver=noting, background=False) as other,
+        AgentMemory(stack=stack, sessions=sessions, user_model=model) as memory,
+        AgentMemory(stack=stack, sessions=sessions, user_model=model, scope=noor) as hers,
+    ):
+        recorded = memory.after_response(
+            [{"role": "user", "content": "I live in Lisbon"}, ANSWER], conversation="b"
+        )
+        (line,) = model.refresh("mira").current
+        model.correct("noor", None, "Lives in Porto")
+        assert "Lisbon" in str(memory.before_request([ASK], conversation="c").messages)
+        theirs = hers.before_request([ASK], conversation="d").messages
+        assert "Porto" in str(theirs)
+        assert "Lisbon" in str(memory.before_request(more, conversation="c").messages)
+        if how == "line":
+            model.forget("mira", line.id)
+        elif how == "user":
+            model.forget("mira")
+        elif how == "sources":
+            model.forget_sources("mira", recorded.items)
+        else:
+            other.forget("mira", line.id)
+        again = memory.before_request(more, conversation="c")
+        assert "Lisbon" not in str(again.messages)
+        assert hers.before_request([ASK], conversation="d").messages == theirs
+    file = sessions.log.path.with_name("blocks.db")
+    assert b"Lisbon" not in file.read_bytes()
 
 
 def test_agents_that_are_left_to_themselves_hold_nothing(stack: MemoryStack) -> None:

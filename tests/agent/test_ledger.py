@@ -249,10 +249,70 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes
     newer = tmp_path / "newer.db"
     BlockLedger(newer).close()
     connection = sqlite3.connect(newer)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
     with pytest.raises(StoreCorrupt, match="version"):
         BlockLedger(newer)
+
+
+_VERSION_1 = """
+    CREATE TABLE sent (
+        number INTEGER PRIMARY KEY, owner TEXT NOT NULL, conversation TEXT NOT NULL,
+        turn TEXT NOT NULL, block_id TEXT NOT NULL, text TEXT NOT NULL,
+        UNIQUE (owner, conversation, turn)
+    );
+    CREATE TABLE held (
+        record_id TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (record_id, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE issued (number INTEGER PRIMARY KEY, block_id TEXT NOT NULL UNIQUE);
+    INSERT INTO sent VALUES (1, '["mira", null, null, null]', 'c', 't1', 'aaaaaaaa', 'one');
+    INSERT INTO held VALUES ('m1', 1);
+    INSERT INTO issued VALUES (1, 'aaaaaaaa');
+    PRAGMA user_version = 1;
+"""
+
+
+def test_a_file_of_the_first_format_is_brought_up_to_date(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(_VERSION_1)
+    connection.close()
+    for _ in range(2):
+        ledger = BlockLedger(tmp_path / "old.db")
+        assert ledger.sent(MIRA, "c")["t1"] == Sent("aaaaaaaa", "one")
+        assert "aaaaaaaa" in ledger
+        ledger.close()
+    ledger = BlockLedger(tmp_path / "old.db")
+    assert ledger.outdate(MIRA, "any") == 0
+    assert ledger.drop(["m1"]) == 1
+    ledger.close()
+
+
+def test_what_was_dropped_since_is_not_kept(open_ledger: Open) -> None:
+    ledger = open_ledger()
+    ledger.drop(["m1"])
+    before = ledger.dropped()
+    ledger.drop(["m2"])
+    assert ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "one", ["m1"], since=before).text == "one"
+    gone = ledger.keep(MIRA, "c", "t2", "bbbbbbbb", "two", ["m1", "m2"], since=before)
+    assert gone == ledger.sent(MIRA, "c")["t2"] == Sent("", "")
+    assert "bbbbbbbb" not in ledger
+    assert ledger.keep(MIRA, "c", "t3", "cccccccc", "two", ["m2"], since=ledger.dropped()).text
+    assert ledger.keep(MIRA, "c", "t4", "dddddddd", "two", ["m2"]).text
+
+
+def test_blocks_of_another_mark_are_emptied_in_their_scope(open_ledger: Open) -> None:
+    ledger = open_ledger()
+    ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "one", ["m1"], mark="old")
+    ledger.keep(MIRA, "d", "t1", "bbbbbbbb", "two", mark="old")
+    ledger.keep(MIRA, "c", "t2", "cccccccc", "three", ["m1"])
+    ledger.keep(MIRA, "c", "t3", "dddddddd", "four", mark="new")
+    ledger.keep(OTTO, "c", "t1", "eeeeeeee", "five", mark="old")
+    assert ledger.outdate(MIRA, "new") == 2
+    assert ledger.outdate(MIRA, "new") == 0
+    assert [sent.text for sent in ledger.sent(MIRA, "c").values()] == ["", "three", "four"]
+    assert [sent.text for sent in ledger.sent(MIRA, "d").values()] == [""]
+    assert ledger.sent(OTTO, "c")["t1"] == Sent("eeeeeeee", "five", "old")
+    assert ledger.drop(["m1"]) == 1
 
 
 def test_a_path_that_cannot_be_opened_is_told(tmp_path: Path) -> None:

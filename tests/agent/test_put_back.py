@@ -237,6 +237,21 @@ def test_what_is_forgotten_is_not_sent_again(ledger: BlockLedger) -> None:
         assert again.messages[0] == talk[0]
 
 
+def test_what_is_forgotten_while_it_is_being_sent_is_not_sent_again(ledger: BlockLedger) -> None:
+    with MemoryStack([LocalStore()], scope=MIRA, plugins=[ledger]) as stack:
+        stack.store("The cello is in the cellar", id="m1")
+
+        def forgets(words: str) -> list[tuple[str, str]]:
+            assert stack.forget("m1")
+            return []
+
+        talk: list[Any] = [user("Where is the cello?"), said("?"), user("So where is it?")]
+        made = inject(talk[:1], stack, ledger=ledger, conversation="c", contexts=forgets)
+        assert (made.messages, made.block, made.hits) == (talk[:1], None, ())
+        again = inject(talk, stack, ledger=ledger, conversation="c")
+        assert again.messages == talk
+
+
 class Guard:
     def __init__(self) -> None:
         self.refuses = False

@@ -145,6 +145,29 @@ def test_lines_that_say_the_same_go_together(rome: UserModel, say: Say) -> None:
     assert [line.text for line in rome.profile("mira").lines] == ["Lives in Pisa"]
 
 
+def test_each_forget_and_nothing_else_changes_the_mark(rome: UserModel, say: Say) -> None:
+    marks = [rome.forget_mark("mira")]
+    rome.observe(say("I like tea", 2), user_id="mira")
+    rome.flush()
+    rome.correct("mira", None, "Loves wine")
+    rome.forget_sources("mira", ["other:1"])
+    with pytest.raises(NotFound):
+        rome.forget("mira", "L99")
+    assert rome.forget_mark("mira") == marks[0] == rome.forget_mark("noor") != ""
+    forgets: list[Callable[[], object]] = [
+        lambda: rome.forget("mira", "L1"),
+        lambda: rome.forget_sources("mira", ["c:2"]),
+        lambda: rome.forget("mira"),
+        lambda: rome.forget("mira"),
+    ]
+    for forget in forgets:
+        forget()
+        marks.append(rome.forget_mark("mira"))
+    assert len(set(marks)) == 5
+    assert rome.forget_mark("noor") == marks[0]
+    assert rome.forget_mark(None) == rome.forget_mark("") == ""
+
+
 def test_a_forgotten_user_leaves_nothing(rome: UserModel, say: Say, folder: Path) -> None:
     rome.observe([say("My dog is Quetzalcoatl", 2), say("I live in Rome", 1)], user_id="mira")
     rome.observe(say("I am noor", 2), user_id="noor")

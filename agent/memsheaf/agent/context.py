@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memsheaf.sessionsearch import SessionSearch
     from memsheaf.usermodel import UserModel
 
-__all__ = ["MemoryContext", "context", "failed", "profile_of"]
+__all__ = ["MemoryContext", "context", "failed", "forget_mark_of", "profile_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,16 @@ def profile_of(
         return user_model.build_user_context(owner_of(scope), text), ()
     except MemsheafError as error:
         return None, (failed("user_model", error),)
+
+
+def forget_mark_of(user_model: UserModel | None, scope: Scope) -> str:
+    """What a block about a scope's user may not outlive; like no other where it cannot be told."""
+    if user_model is None:
+        return ""
+    try:
+        return user_model.forget_mark(owner_of(scope))
+    except MemsheafError:  # asked for the profile itself, it fails again, and that is told
+        return "unknown"
 
 
 def failed(part: str, error: Exception) -> Outcome:

@@ -115,6 +115,7 @@ def inject(
     conversation: str | None = None,
     put_back: bool = True,
     contexts: ContextSource | None = None,
+    contexts_mark: str | None = None,
 ) -> Injection:
     r"""Put recalled memories and the providers' context after the user's last words.
 
@@ -147,6 +148,8 @@ def inject(
             again, byte for byte.
         contexts: Gives more texts of the host for the block, as (name, text), for the words of
             the user; asked only where the message gets a block.
+        contexts_mark: What they may not outlive, for instance `UserModel.forget_mark`: blocks
+            with such texts that were sent under another mark are emptied, and not put back.
 
     Returns:
         The messages to send. They are unchanged where there are no words of the user, nothing
@@ -185,7 +188,7 @@ def inject(
     wanted = wanted[-stack.settings.query_limit :]
     name = (conversation or asked.session_id) if put_back else None
     try:
-        turns = Turns(messages, ledger, asked, name)
+        turns = Turns(messages, ledger, asked, name, contexts_mark or "")
         sent, restored = turns.put_back()
         reason = _reason(turns, messages, place, wanted, strategy, gate, query is None)
     except ProviderError as error:
@@ -218,7 +221,7 @@ def inject(
         block = build_block(found, [*theirs, *ours], chosen_id, sizes)
         try:
             if block is not None or not (recalled.partial or theirs.partial):
-                counts = turns.keep(place, chosen_id, block)
+                counts = turns.keep(place, chosen_id, block, with_contexts=bool(ours))
         except ProviderError as error:
             outcomes += (_failure("ledger", error),)
             return Injection(list(messages), outcomes=outcomes, reason="ledger failed")
@@ -252,6 +255,7 @@ async def ainject(
     conversation: str | None = None,
     put_back: bool = True,
     contexts: ContextSource | None = None,
+    contexts_mark: str | None = None,
 ) -> Injection:
     """See `inject`; guards, listeners and providers run off the caller's loop."""
     return await asyncio.to_thread(
@@ -272,6 +276,7 @@ async def ainject(
         conversation=conversation,
         put_back=put_back,
         contexts=contexts,
+        contexts_mark=contexts_mark,
     )
 
 

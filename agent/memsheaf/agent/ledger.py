@@ -22,20 +22,32 @@ BLOCKS = "blocks.db"
 _OF = " owner = :owner AND (:conversation IS NULL OR conversation = :conversation)"
 _ERASE_HELD = "DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE" + _OF + ")"
 _ERASE_SENT = "DELETE FROM sent WHERE" + _OF
-_SENT_OF_TURN = "SELECT block_id, text FROM sent WHERE owner = ? AND conversation = ? AND turn = ?"
+_SENT = "SELECT turn, block_id, text, mark FROM sent WHERE owner = ? AND conversation = ?"
+_OUTDATED = " owner = ? AND mark NOT IN ('', ?)"
+_DROPPED = (
+    "SELECT 1 FROM dropped WHERE number > ? AND record_id IN (SELECT value FROM json_each(?))"
+)
 _NUMBERS = (
     "SELECT (SELECT min(number) FROM sent), (SELECT max(number) FROM sent),"
     " (SELECT min(number) FROM issued), (SELECT max(number) FROM issued)"
 )
 _KEPT = 0.9  # of a full table, so that old rows go rarely
 _CONVERSATIONS = 64  # that were asked last and are kept at hand
+_MOST_DROPPED = 10_000  # ids: what is being sent while so many are forgotten
 
 
 class Sent(NamedTuple):
-    """What a turn was sent: a block and its id, both empty where nothing was injected."""
+    """What a turn was sent: a block and its id, both empty where nothing was injected.
+
+    Attributes:
+        block_id: The block's id.
+        text: The block.
+        mark: Under which its contexts were kept, see `BlockLedger.outdate`.
+    """
 
     block_id: str
     text: str
+    mark: str = ""
 
 
 class BlockLedger:
@@ -107,6 +119,9 @@ class BlockLedger:
         block_id: str = "",
         text: str = "",
         records: Sequence[str] = (),
+        *,
+        mark: str = "",
+        since: int | None = None,
     ) -> Sent:
         """Remember what a turn was sent.
 
@@ -117,6 +132,9 @@ class BlockLedger:
             block_id: The block's id; empty where nothing was injected.
             text: The block; NUL and lone surrogates are replaced.
             records: The ids of the memories in it.
+            mark: What its contexts were kept under.
+            since: A count of `dropped`, from before the memories were looked up: where one of
+                them was dropped after it, the turn stays without a block.
 
         Returns:
             What counts for the turn: what was kept first, if it was kept before.
@@ -125,12 +143,14 @@ class BlockLedger:
         _check(conversation)
         _check(turn, "turn")
         _check(block_id, "block_id")
+        _check(mark, "mark")
         for record_id in records:
             _check(record_id, "a record's id")
         if not isinstance(text, str):
             raise UsageError("a block must be text")
         with self._file.lock:
-            made = self._keep(owner, conversation, turn, Sent(block_id, clean(text)), records)
+            made = Sent(block_id, clean(text), mark)
+            made = self._keep(owner, conversation, turn, made, records, since)
             if (known := self._recent.get((owner, conversation))) is not None:
                 known[turn] = made
         return made
@@ -147,11 +167,8 @@ class BlockLedger:
                 self._seen = seen
             known = self._recent.pop((owner, conversation), None)
             if known is None:
-                rows = connection.execute(
-                    "SELECT turn, block_id, text FROM sent WHERE owner = ? AND conversation = ?",
-                    (owner, conversation),
-                )
-                known = {turn: Sent(block_id, text) for turn, block_id, text in rows}
+                rows = connection.execute(_SENT, (owner, conversation))
+                known = {turn: Sent(*sent) for turn, *sent in rows}
             self._recent[owner, conversation] = known  # the latest last
             if len(self._recent) > _CONVERSATIONS:
                 del self._recent[next(iter(self._recent))]
@@ -185,6 +202,31 @@ class BlockLedger:
         self._file.overwrite()
         return count
 
+    def outdate(self, scope: Scope, mark: str) -> int:
+        """Empty the blocks of a scope whose contexts were kept under another mark than this.
+
+        Returns:
+            How many blocks were emptied.
+        """
+        values = (_owner(scope), mark)
+        with self._file.writing() as connection:
+            connection.execute(
+                f"DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE{_OUTDATED})",
+                values,
+            )
+            count = connection.execute(
+                f"UPDATE sent SET text = '', block_id = '', mark = '' WHERE{_OUTDATED}", values
+            ).rowcount
+            self._recent.clear()
+        self._file.overwrite()
+        return count
+
+    def dropped(self) -> int:
+        """How many memories were dropped so far."""
+        with self._file.using() as connection:
+            (number,) = connection.execute("SELECT max(number) FROM dropped").fetchone()
+            return number or 0
+
     def drop(self, record_ids: Sequence[str]) -> int:
         """Empty the blocks that hold one of these memories; their turns stay without a block.
 
@@ -194,12 +236,17 @@ class BlockLedger:
         count = 0
         with self._file.writing() as connection:
             for record_id in filter(_is_plain, record_ids):  # no block holds any other
+                connection.execute("INSERT INTO dropped (record_id) VALUES (?)", (record_id,))
                 count += connection.execute(
                     "UPDATE sent SET text = '', block_id = '' WHERE text <> '' AND number IN"
                     " (SELECT number FROM held WHERE record_id = ?)",
                     (record_id,),
                 ).rowcount
                 connection.execute("DELETE FROM held WHERE record_id = ?", (record_id,))
+            connection.execute(
+                "DELETE FROM dropped WHERE number <= (SELECT max(number) FROM dropped) - ?",
+                (_MOST_DROPPED,),
+            )
             self._recent.clear()
         if count:
             self._file.overwrite()
@@ -215,18 +262,28 @@ class BlockLedger:
         self._file.close()
 
     def _keep(
-        self, owner: str, conversation: str, turn: str, made: Sent, records: Sequence[str]
+        self,
+        owner: str,
+        conversation: str,
+        turn: str,
+        made: Sent,
+        records: Sequence[str],
+        since: int | None,
     ) -> Sent:
+        place = (owner, conversation, turn)
         with self._file.writing() as connection:
+            if since is not None and records:
+                found = connection.execute(_DROPPED, (since, json.dumps(records)))
+                if found.fetchone() is not None:
+                    made, records = Sent("", ""), ()
             added = connection.execute(
-                "INSERT INTO sent (owner, conversation, turn, block_id, text)"
-                " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (owner, conversation, turn, *made),
+                "INSERT INTO sent (owner, conversation, turn, block_id, text, mark)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (*place, *made),
             )
             if not added.rowcount:
-                return Sent(
-                    *connection.execute(_SENT_OF_TURN, (owner, conversation, turn)).fetchone()
-                )
+                _, *sent = connection.execute(f"{_SENT} AND turn = ?", place).fetchone()
+                return Sent(*sent)
             number = added.lastrowid
             connection.executemany(
                 "INSERT OR IGNORE INTO held VALUES (?, ?)", [(r, number) for r in records]

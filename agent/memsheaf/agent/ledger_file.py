@@ -25,6 +25,7 @@ _SCHEMA = """
         turn TEXT NOT NULL,
         block_id TEXT NOT NULL,
         text TEXT NOT NULL,
+        mark TEXT NOT NULL DEFAULT '',
         UNIQUE (owner, conversation, turn)
     );
     CREATE TABLE held (
@@ -33,7 +34,13 @@ _SCHEMA = """
         PRIMARY KEY (record_id, number)
     ) WITHOUT ROWID;
     CREATE TABLE issued (number INTEGER PRIMARY KEY, block_id TEXT NOT NULL UNIQUE);
+    CREATE TABLE dropped (number INTEGER PRIMARY KEY, record_id TEXT NOT NULL);
 """
+_FROM_VERSION_1 = """
+    ALTER TABLE sent ADD COLUMN mark TEXT NOT NULL DEFAULT '';
+    CREATE TABLE dropped (number INTEGER PRIMARY KEY, record_id TEXT NOT NULL);
+"""
+_VERSION = 2
 
 
 class LedgerFile:
@@ -159,10 +166,10 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if version == 0 and tables == 0:
-        for statement in _SCHEMA.split(";"):
+    if (version == 0 and tables == 0) or version == 1:
+        for statement in (_FROM_VERSION_1 if version else _SCHEMA).split(";"):
             connection.execute(statement)
-        connection.execute("PRAGMA user_version = 1")
-    elif version != 1:
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    elif version != _VERSION:
         raise StoreCorrupt("it is no ledger of this version of Memsheaf; name another file")
     connection.execute("COMMIT")

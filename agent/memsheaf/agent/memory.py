@@ -22,7 +22,7 @@ from memsheaf.stack import (
 )
 from memsheaf.usermodel.owners import owner_of
 
-from .context import MemoryContext, context, failed, profile_of
+from .context import MemoryContext, context, failed, forget_mark_of, profile_of
 from .inject import Injection, inject
 from .ledger import BLOCKS, BlockLedger
 from .policy import Policy, TurnOrigin
@@ -167,6 +167,7 @@ class AgentMemory:
             return Injection(list(messages), reason="refused")
         if static:
             messages = inject_system(messages, self.stack, scope=self.scope)
+        assert self.scope is not None
         troubles: list[Outcome] = []
 
         def profile(words: str) -> list[tuple[str, str]]:
@@ -182,6 +183,7 @@ class AgentMemory:
             ledger=self.ledger,
             conversation=conversation,
             contexts=profile,
+            contexts_mark=forget_mark_of(self.user_model, self.scope),
             **self.injection,
         )
         return replace(made, outcomes=(*made.outcomes, *troubles)) if troubles else made

@@ -57,6 +57,8 @@ class Turns:
         ledger: Where blocks are remembered; None remembers nothing.
         scope: Whose conversation.
         conversation: Its name; None remembers ids only.
+        mark: What the contexts of this request are kept under; blocks with contexts under another
+            one are emptied.
     """
 
     def __init__(
@@ -65,14 +67,19 @@ class Turns:
         ledger: BlockLedger | None,
         scope: Scope,
         conversation: str | None,
+        mark: str = "",
     ) -> None:
         self._messages, self._ledger, self._scope = messages, ledger, scope
-        self._conversation = conversation
+        self._conversation, self._mark, self._since = conversation, mark, 0
         self._keys: dict[int, str] = {}
         self._sent: Mapping[str, Sent] = {}
         if ledger is not None and conversation is not None:
             self._keys = turn_keys(messages, ledger)
+            self._since = ledger.dropped()
             self._sent = ledger.sent(scope, conversation)
+            if any(sent.mark not in ("", mark) for sent in self._sent.values()):
+                ledger.outdate(scope, mark)
+                self._sent = ledger.sent(scope, conversation)
 
     def known(self, place: int) -> Sent | None:
         """What the message at a place was sent, or None where the ledger does not know it."""
@@ -92,7 +99,9 @@ class Turns:
         """Whether a message carries a block; with a ledger only an issued one counts."""
         return any(carries_block(text, self._ledger) for text in texts(self._messages[place]))
 
-    def keep(self, place: int, block_id: str, block: Block | None) -> Sent:
+    def keep(
+        self, place: int, block_id: str, block: Block | None, *, with_contexts: bool = False
+    ) -> Sent:
         """Remember a block; returns what counts, which another process may have kept before."""
         made = Sent(block_id, block.text) if block is not None else Sent("", "")
         if self._ledger is None:
@@ -100,7 +109,16 @@ class Turns:
         if self._conversation is not None:
             records = [hit.id for hit in block.hits] if block is not None else []
             key = self._keys[place]
-            return self._ledger.keep(self._scope, self._conversation, key, *made, records)
+            return self._ledger.keep(
+                self._scope,
+                self._conversation,
+                key,
+                made.block_id,
+                made.text,
+                records,
+                mark=self._mark if with_contexts and made.text else "",
+                since=self._since,
+            )
         if block is not None:
             self._ledger.issue(block_id)
         return made

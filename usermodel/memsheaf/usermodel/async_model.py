@@ -90,6 +90,10 @@ class AsyncUserModel:
             self._model.forget_sources, user_id, items, conversations=conversations
         )
 
+    async def forget_mark(self, user_id: str | None) -> str:
+        """See `UserModel.forget_mark`."""
+        return await asyncio.to_thread(self._model.forget_mark, user_id)
+
     async def export(self, user_id: str) -> dict[str, Any]:
         """See `UserModel.export`."""
         return await asyncio.to_thread(self._model.export, user_id)

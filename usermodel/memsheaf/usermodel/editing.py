@@ -15,7 +15,7 @@ from .context import RankedCache
 from .correcting import corrected, holds_statement, without_statement
 from .desk import load_desk
 from .profile import Line, LineKind
-from .profiles import delete_profile, read_profile, write_profile
+from .profiles import delete_profile, read_profile, write_forget_mark, write_profile
 from .queue import RefreshQueue
 from .rows import RowStore
 from .unsourcing import is_gone_test, without_sources
@@ -85,6 +85,7 @@ class Editor:
                 tomb = Tombstone(self._queue.statement(line.text), self._clock())
                 tombstones = (*tombstones, tomb)
             write_profile(rows, user, before, after, tombstones, now, BY_USER)
+            write_forget_mark(rows, user)
             self._store.owe_erasure(rows)
         return self._erased(user, len(before.lines) - len(after.lines), items)
 
@@ -95,6 +96,7 @@ class Editor:
             lines = len(read_profile(rows, user, user_id)[0].lines)
             items = self._queue.forget(rows, user, lambda item: True)
             delete_profile(rows, user)
+            write_forget_mark(rows, user)
             self._store.owe_erasure(rows)
         return self._erased(user, lines, items)
 
@@ -110,6 +112,7 @@ class Editor:
             waiting = self._queue.forget(rows, user, lambda item: is_gone(item.id))
             if after != before:
                 write_profile(rows, user, before, after, tombstones, now, BY_USER)
+                write_forget_mark(rows, user)
             self._store.owe_erasure(rows)
         return self._erased(user, len(before.lines) - len(after.lines), waiting)
 

@@ -25,7 +25,14 @@ from .deriver import Deriver, load_deriver
 from .editing import Editor, Forgotten
 from .exporting import export_profile
 from .profile import Line, LineKind, Profile
-from .profiles import Change, read_changes, read_profile, read_revision, read_users
+from .profiles import (
+    Change,
+    read_changes,
+    read_forget_mark,
+    read_profile,
+    read_revision,
+    read_users,
+)
 from .provider import UserModelProvider
 from .queue import RefreshQueue
 from .refresher import Refresher
@@ -219,6 +226,17 @@ class UserModel:
             conversations: Ids of conversations all of whose items are gone.
         """
         return self._editor.forget_sources(user_id, items, conversations)
+
+    def forget_mark(self, user_id: str | None) -> str:
+        """A text that changes whenever something of a user is forgotten.
+
+        Whoever keeps what `build_user_context` gave compares it, and lets go of what is older.
+        """
+        if not user_id:
+            return ""
+        user = self._queue.name_of(user_id)
+        with self._store.reading() as rows:
+            return read_forget_mark(rows, user)
 
     def export(self, user_id: str) -> dict[str, Any]:
         """All that is kept of a user, as JSON: lines, history, and what waits."""

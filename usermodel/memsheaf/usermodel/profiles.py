@@ -20,9 +20,11 @@ __all__ = [
     "delete_profile",
     "differences",
     "read_changes",
+    "read_forget_mark",
     "read_profile",
     "read_revision",
     "read_users",
+    "write_forget_mark",
     "write_profile",
 ]
 
@@ -89,6 +91,16 @@ def write_profile(
     if after.version != before.version:
         steps = differences(before, after)
         rows.put(f"change/{user}/{after.version:012d}", to_json([at.isoformat(), by, steps]))
+
+
+def read_forget_mark(rows: Reader, user: str) -> str:
+    """What changes with each forget of a user."""
+    return rows.get(f"forgotten/{user}") or "nothing"
+
+
+def write_forget_mark(rows: Writer, user: str) -> None:
+    """Note that something of a user is forgotten."""
+    rows.put(f"forgotten/{user}", uuid.uuid4().hex)
 
 
 def delete_profile(rows: Writer, user: str) -> None:
