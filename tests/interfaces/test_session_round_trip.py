@@ -41,6 +41,9 @@ def filled(log: ConversationLog) -> None:
         metadata={"format": "claude-code", "project": "/home/mira/музыка", "parent": "p"},
     )  # fmt: skip
     log.append("plain", NewItem("message", "No title", created_at=1770153009), MIRA)
+    times = ("0001-01-01T00:00:00Z", "1969-07-20T20:17:40Z", "9999-12-31T23:59:59.999999Z")
+    odd = [NewItem("message", "\u2028\r\n \ufeff", created_at=time) for time in times]
+    log.append("odd times", odd, MIRA, metadata={"nothing": None, "empty": "", "deep": {"a": [1]}})
 
 
 def exported(folder: Path, monkeypatch: pytest.MonkeyPatch, user: str = "mira") -> Path:
@@ -72,11 +75,11 @@ def test_an_export_comes_back_as_it_was(tmp_path: Path, monkeypatch: pytest.Monk
         filled(one.log)
         file = exported(tmp_path / "one", monkeypatch)
         (report,) = import_paths(file, two.log, OTTO).files
-        assert (report.format, report.added, report.problem_count) == ("memsheaf", 6, 0)
+        assert (report.format, report.added, report.problem_count) == ("memsheaf", 9, 0)
         assert everything(two.log, OTTO) == everything(one.log, MIRA)
         assert two.log.conversations(MIRA) == []  # whose it was plays no part
         again = import_paths(exported(tmp_path / "two", monkeypatch, "otto"), two.log, OTTO)
-        assert (again.added, again.known, again.refused) == (0, 6, 0)
+        assert (again.added, again.known, again.refused) == (0, 9, 0)
 
 
 def test_an_export_of_the_same_log_adds_nothing_and_brings_nothing_back(
@@ -87,13 +90,13 @@ def test_an_export_of_the_same_log_adds_nothing_and_brings_nothing_back(
         file = exported(tmp_path / "one", monkeypatch)
         before = everything(one.log, MIRA)
         same = import_paths(file, one.log, MIRA)
-        assert (same.added, same.known, same.refused) == (0, 6, 0)
+        assert (same.added, same.known, same.refused) == (0, 9, 0)
         assert everything(one.log, MIRA) == before
         one.log.erase("claude-code:s1", MIRA, 1)
         one.log.erase("plain", MIRA)
         file.write_text(file.read_text() + "\n")
         after = import_paths(file, one.log, MIRA)
-        assert (after.added, after.known, after.refused) == (0, 4, 2)
+        assert (after.added, after.known, after.refused) == (0, 7, 2)
         assert [item.seq for item in one.log.items("claude-code:s1", MIRA)] == [0, 2, 3, 4]
 
 
@@ -108,7 +111,7 @@ def test_a_later_export_adds_what_is_new_and_gaps_move_up(
         assert [item.text for item in two.log.items("claude-code:s1", MIRA)] == words
         one.log.append("claude-code:s1", NewItem("message", "later", role="user"), MIRA)
         second = import_paths(exported(tmp_path / "one", monkeypatch), two.log, MIRA)
-        assert (second.added, second.known, second.refused) == (1, 5, 0)
+        assert (second.added, second.known, second.refused) == (1, 8, 0)
         found = [item.text for item in two.log.items("claude-code:s1", MIRA)]
         assert found == [*words, "later"]
 
@@ -144,6 +147,6 @@ def test_an_export_into_anothers_conversation_is_refused(
         file = exported(tmp_path / "one", monkeypatch)
         before = everything(one.log, MIRA)
         summary = import_paths(file, one.log, OTTO)
-        assert (summary.added, summary.known, summary.refused) == (0, 0, 6)
+        assert (summary.added, summary.known, summary.refused) == (0, 0, 9)
         assert everything(one.log, MIRA) == before
         assert one.log.conversations(OTTO) == []

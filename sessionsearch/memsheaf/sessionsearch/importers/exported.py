@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+from memsheaf.stack import parse_time
+
 from .base import Entry, Event, Header, ImportOptions
-from .render import chain, entry, moment
+from .render import chain, entry
 from .source import Problem, Source
 from .turns import mapping_of, text_or_none
 
@@ -53,6 +56,14 @@ def _is_id(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable()
 
 
+def _time(value: object) -> datetime | None:
+    """A time as the log had it, also one that no clock of a program could mean."""
+    try:
+        return None if value is None else parse_time(value)
+    except ValueError:
+        return None
+
+
 def _entry(conversation: str, line: int, item: Mapping[str, Any]) -> Entry | Problem:
     number = item.get("seq")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**53:
@@ -64,7 +75,7 @@ def _entry(conversation: str, line: int, item: Mapping[str, Any]) -> Entry | Pro
         conversation,
         line,
         **{"type": "", **fields},
-        created_at=moment(item.get("created_at")),
+        created_at=_time(item.get("created_at")),
         key=chain("", number, item.get("type"), item.get("role"), item.get("text")),
     )
     return made if isinstance(made, Problem) else Entry(conversation, made.item, number)

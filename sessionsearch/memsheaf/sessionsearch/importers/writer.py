@@ -193,8 +193,10 @@ class Writer:
             held.title, held.changed = _title(header.title), True
         held.latest = held.latest or header.started
         for name, value in header.metadata.items():
-            if value in (None, "") or name in held.metadata:
-                continue
+            if name in held.metadata and (
+                value in (None, "") or held.metadata[name] not in (None, "")
+            ):
+                continue  # the first one that says something
             try:
                 to_json("metadata", {name: value})
             except InvalidRecord as error:
