@@ -94,6 +94,7 @@ FORKED = chat(
 def test_chatgpt_reads_the_branch_that_is_shown_in_the_order_of_the_tree(read: Reader) -> None:
     found = read(CHATGPT, [FORKED])
     assert found.sure > 0.9
+    assert found.skipped == ["message of another branch"]
     assert found.told() == [
         ("message", "user", "The pump is dry"),
         ("message", "assistant", "Prime it."),
@@ -113,6 +114,15 @@ def test_chatgpt_reads_all_branches_where_they_are_wanted(read: Reader) -> None:
     found = read(CHATGPT, [FORKED], ALL)
     assert [item.key for item in found.items] == ["u1", "a1", "u2", "a2"]
     assert [item.metadata.get("branch") for item in found.items] == [None, None, None, "replaced"]
+
+
+@pytest.mark.parametrize("parent", [None, "gone", 7])
+def test_chatgpt_nodes_that_only_their_parents_know_are_linked(read: Reader, parent: Any) -> None:
+    above, below = node("q", None, text="Who?"), node("a", parent, "assistant", "I.")
+    above["children"] = ["a", "gone", 7, "q"]
+    found = read(CHATGPT, [chat(above, below, current_node="a")])
+    assert [item.text for item in found.items] == ["Who?", "I."]
+    assert [item.text for item in read(CHATGPT, [chat(above, below)]).items] == ["Who?", "I."]
 
 
 @pytest.mark.parametrize("current", [None, "gone", 7])
@@ -395,6 +405,7 @@ def test_claude_takes_the_branch_that_is_shown(read: Reader) -> None:
     value = {"uuid": "c", "name": "n", "chat_messages": messages}
     shown = {**value, "current_leaf_message_uuid": "after"}
     assert [item.text for item in read(CLAUDE, shown).items] == ["q", "new", "after"]
+    assert read(CLAUDE, shown).skipped == ["message of another branch"] * 2
     assert [item.text for item in read(CLAUDE, value).items] == ["q", "old", "aside"]
     everything = read(CLAUDE, shown, ALL)
     assert [item.text for item in everything.items] == ["q", "new", "after", "old", "aside"]

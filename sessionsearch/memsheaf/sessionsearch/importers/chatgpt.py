@@ -66,7 +66,7 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
     if not isinstance(nodes, dict):
         yield Problem(line, "a conversation without its mapping")
         return
-    nodes = {name: node for name, node in nodes.items() if isinstance(node, dict)}
+    nodes = _linked({name: node for name, node in nodes.items() if isinstance(node, dict)})
     source_id = label(value.get("conversation_id")) or label(value.get("id"))
     if source_id is None:
         source_id = chain("", value.get("title"), value.get("create_time"), next(iter(nodes), ""))
@@ -86,11 +86,29 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
     turns = Turns(conversation, line)
     for name in shown:
         yield from _message(turns, name, nodes[name], options, None)
-    if options.branches == "all":
-        on_it = set(shown)
-        for name in _in_order(nodes):
-            if name not in on_it:
-                yield from _message(turns, name, nodes[name], options, "replaced")
+    on_it = set(shown)
+    for name in _in_order(nodes):
+        if name in on_it:
+            continue
+        if options.branches == "all":
+            yield from _message(turns, name, nodes[name], options, "replaced")
+        elif isinstance(nodes[name].get("message"), dict):
+            yield Skipped("message of another branch")
+
+
+def _linked(nodes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The nodes; one without a known parent gets the one that calls it a child."""
+    for name, node in nodes.items():
+        listed = node.get("children")
+        for child in listed if isinstance(listed, list) else ():
+            if _is_name(child) and child in nodes and _parent(nodes[child]) not in nodes:
+                nodes[child] = {**nodes[child], "parent": name}
+    return nodes
+
+
+def _parent(node: Mapping[str, Any]) -> str | None:
+    parent = node.get("parent")
+    return parent if isinstance(parent, str) else None
 
 
 def _branch(nodes: Mapping[str, Mapping[str, Any]], current: object) -> list[str]:
@@ -99,12 +117,12 @@ def _branch(nodes: Mapping[str, Mapping[str, Any]], current: object) -> list[str
     path: dict[str, None] = {}
     while isinstance(name, str) and name in nodes and name not in path:
         path[name] = None
-        name = nodes[name].get("parent")
+        name = _parent(nodes[name])
     return list(reversed(path))
 
 
 def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
-    parents = {node.get("parent") for node in nodes.values() if _is_name(node.get("parent"))}
+    parents = set(map(_parent, nodes.values()))
     leaves = [name for name in nodes if name not in parents] or list(nodes)
 
     def age(place: int) -> tuple[float, int]:
@@ -119,8 +137,8 @@ def _in_order(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Every node, parents first, as the tree has them."""
     children: dict[str | None, list[str]] = {}
     for name, node in nodes.items():
-        parent = node.get("parent")
-        known = _is_name(parent) and parent in nodes and parent != name
+        parent = _parent(node)
+        known = parent in nodes and parent != name
         children.setdefault(parent if known else None, []).append(name)
     stack = list(reversed(children.get(None, [])))
     while stack:

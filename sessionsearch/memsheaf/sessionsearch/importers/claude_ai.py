@@ -92,11 +92,14 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
     shown = _branch(messages, value.get("current_leaf_message_uuid"))
     for message in shown:
         yield from _message(turns, message, options, None)
-    if options.branches == "all":
-        on_it = {id(message) for message in shown}
-        for message in messages:
-            if id(message) not in on_it:
-                yield from _message(turns, message, options, "replaced")
+    on_it = {id(message) for message in shown}
+    for message in messages:
+        if id(message) in on_it:
+            continue
+        if options.branches == "all":
+            yield from _message(turns, message, options, "replaced")
+        else:
+            yield Skipped("message of another branch")
 
 
 def _branch(messages: list[dict[str, Any]], leaf: object) -> list[dict[str, Any]]:
