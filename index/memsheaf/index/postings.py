@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from .documents import Partition
 from .head import Head
 from .impacts import FREQUENCIES
 from .merge import merge
+from .queries import words_of
 from .segment import Segment
 from .sources import Source
 
@@ -186,8 +187,7 @@ class Part:
         return self._order.take(self._source.docs.take(places)), self._source.codes.take(places)
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """A distinct word of a query.
 
     Attributes:
@@ -195,13 +195,14 @@ class Term:
         place: Its place in the query, for `Part.runs`; None where no document ever had it.
     """
 
-    times: float
+    times: int
     place: int | None
 
 
 def _runs(groups: npt.NDArray[np.int32], codes: npt.NDArray[np.uint16], at: Ints | None) -> Runs:
     """Cut the postings of a term, those of a partition beside each other, into runs."""
-    new = np.ones(len(groups), bool)
+    new = np.empty(len(groups), bool)
+    new[:1] = True
     np.not_equal(groups[1:], groups[:-1], out=new[1:])
     starts = new.nonzero()[0]
     counts = np.ones_like(starts)
@@ -229,11 +230,13 @@ def look_up(
     >>> part.runs(sea.place).groups.tolist(), part.runs(sea.place).frequencies.tolist()
     ([7], [2.0])
     """
-    sources, query = index._prepare(text, None, None, None, False, False)
+    _, words = words_of(index._store.vocabulary, index.analyzer, text)
+    terms = [slot[0][0] for _, slot in words if slot]
+    sources, *_ = index._store.snapshot(terms, ())
     cache.keep([s.part for s in sources if isinstance(s.part, Segment)])
-    places = {n: i for i, n in enumerate(query.terms)}
-    asked = [Term(n, places.get(slot[0][0]) if slot else None) for n, slot in query.asked]
-    return [Part(source, query.terms, cache, number) for source in sources], asked
+    places = iter(range(len(terms)))
+    asked = [Term(times, next(places) if slot else None) for times, slot in words]
+    return [Part(source, terms, cache, number) for source in sources], asked
 
 
 def unite(index: BM25Index) -> None:

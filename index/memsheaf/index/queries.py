@@ -64,8 +64,7 @@ def prepare(
     prefix: bool,
 ) -> tuple[list[Source], Query]:
     """Take a snapshot of the selected partitions, and weigh the text's terms in it."""
-    sequence = _numbers(store.vocabulary, analyzer, text)
-    asked = _words(sequence)
+    sequence, asked = words_of(store.vocabulary, analyzer, text)
     numbers = [n for _, slot in asked for n, _ in slot]
     sources, count, total, df = store.snapshot(numbers, where)
     held = {n: d for n, d in zip(numbers, df, strict=True) if d}
@@ -112,6 +111,12 @@ def prepare(
         sequence, asked, terms, number_held, factors, strength, portion, shared, whole, k1, b, mean
     )
     return sources, query
+
+
+def words_of(vocabulary: Vocabulary, analyzer: Analyzer, text: str) -> tuple[list[int], Asked]:
+    """Return the numbers of a text's words in order, and its distinct words."""
+    sequence = _numbers(vocabulary, analyzer, text)
+    return sequence, _words(sequence)
 
 
 def _numbers(vocabulary: Vocabulary, analyzer: Analyzer, text: str) -> list[int]:

@@ -30,11 +30,11 @@ Mask = npt.NDArray[np.bool_]
 Keep = Callable[[Ints], Mask]
 """Which rows may be returned."""
 
-_FIRST = 16
+_FIRST = 64
 """Conversations whose items are scored first."""
 _NEXT = 16
 """How many times more are scored each time after that."""
-_FEW = 16
+_FEW = 64
 """Conversations whose items are scored rather than their bounds tightened."""
 _ENOUGH, _STEP = 4, 4
 """Postings a conversation that the first tightening reads, how many times more the next do."""
@@ -234,6 +234,7 @@ class Evidence:
 def _distinct(rows: Ints) -> Ints:
     """The distinct values in order; sorting is faster than `np.unique`."""
     rows = np.sort(rows)
-    new = np.ones(len(rows), bool)
+    new = np.empty(len(rows), bool)
+    new[:1] = True
     np.not_equal(rows[1:], rows[:-1], out=new[1:])
     return rows[new]

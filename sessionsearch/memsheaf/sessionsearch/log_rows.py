@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ORIGINS = {origin.value: origin for origin in ItemOrigin}
 
 
 class Held(NamedTuple):
@@ -157,7 +158,7 @@ def held_from(row: Sequence[Any]) -> Held:
         id=row[1],
         scope=Scope(*row[2:6]),
         title=row[6],
-        metadata=_object(row[7]),
+        metadata={} if row[7] == "{}" else json.loads(row[7]),
         created_at=moment_of(row[8]),
         updated_at=moment_of(row[9]),
         last_seq=row[10] - 1 if row[10] else None,
@@ -181,24 +182,19 @@ def item_from(conversation: str, row: Sequence[Any]) -> Item:
     seq, kind, text, role, origin, data, metadata, created, recorded, status, response_id = row
     said = moment_of(created)
     return Item(
-        conversation=conversation,
-        seq=seq,
-        type=kind,
-        text=text,
-        role=role,
-        origin=ItemOrigin(origin),
-        data=_object(data),
-        metadata=_object(metadata),
-        created_at=said,
-        recorded_at=said if recorded == created else moment_of(recorded),
-        status=status,
-        response_id=response_id,
+        conversation,
+        seq,
+        kind,
+        text,
+        role,
+        _ORIGINS[origin],
+        {} if data == "{}" else json.loads(data),
+        {} if metadata == "{}" else json.loads(metadata),
+        said,
+        said if recorded == created else moment_of(recorded),
+        status,
+        response_id,
     )
-
-
-def _object(text: str) -> dict[str, Any]:
-    """A JSON object; most are empty."""
-    return {} if text == "{}" else json.loads(text)
 
 
 def micros(moment: datetime) -> int:

@@ -308,22 +308,17 @@ class SessionSearch:
 
     def _hits(self, places: Sequence[Placed], query: ItemQuery) -> list[SessionHit]:
         """The items behind candidates, as the log shows them to the scope now."""
-        wanted = [(each.conversation, each.seq) for best, same in places for each in (best, *same)]
+        wanted = [each[:2] for best, same in places for each in (best, *same)]
         read = self.log.at(wanted, query.scope)
         hits = []
         for best, same in places:
-            found = read.get((best.conversation, best.seq))
+            found = read.get(best[:2])
             if found is not None:
+                copies = [read[each[:2]][1].id for each in same if each[:2] in read]
                 conversation, item = found
-                copies = [read.get((each.conversation, each.seq)) for each in same]
                 hits.append(
                     SessionHit(
-                        item,
-                        conversation,
-                        best.score,
-                        best.relevance,
-                        query.text,
-                        tuple(copy[1].id for copy in copies if copy is not None),
+                        item, conversation, best.score, best.relevance, query.text, tuple(copies)
                     )
                 )
         return hits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, get_args
 
@@ -13,6 +14,7 @@ ScopeField = Literal["user_id", "agent_id", "session_id", "namespace"]
 ScopePreset = Literal["agent", "user", "session", "global"]
 SCOPE_FIELDS: tuple[ScopeField, ...] = get_args(ScopeField)
 _MAX_LENGTH = 512
+_UNUSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 _PRESETS: dict[str, tuple[ScopeField, ...]] = {
     "agent": ("agent_id", "user_id"),
@@ -66,7 +68,7 @@ class Scope:
                 raise ScopeError(f"{name} is only white space; give an id or leave it out")
             elif len(value) > _MAX_LENGTH:
                 raise ScopeError(f"{name} is longer than {_MAX_LENGTH} characters")
-            elif any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in value):
+            elif _UNUSABLE.search(value):
                 raise ScopeError(f"{name} holds control characters or lone surrogates")
 
     @property
