@@ -22,6 +22,7 @@ from memsheaf.stack import (
     hookimpl,
     read_only,
 )
+from memsheaf.stack.doubles import InMemoryStore
 
 MIRA, TOMAS = Scope(user_id="mira"), Scope(user_id="tomas")
 Make = Callable[..., Any]
@@ -379,6 +380,22 @@ def test_forget_reaches_copies_of_the_content_in_its_scope(shelf: Make) -> None:
     assert set(report.deleted) == {made.id, twin.id}
     assert list(b.records) == [other.id]
     assert a.records == {}
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_forget_reaches_copies_that_many_memories_outrank(tied: bool) -> None:
+    stores = InMemoryStore(), InMemoryStore()
+    with MemoryStack(stores, scope=MIRA) as stack:
+        made = stack.store("tea")
+        copies = [stack.store("Tea").id for _ in range(60 if tied else 1)]
+        stack.store_many([f"tea tea tea tea, pot {n}" for n in range(60)])
+        stack.store("tea", scope=TOMAS)
+        report = stack.forget(made.id)
+        assert report
+        assert report.verified
+        assert set(report.deleted) == {made.id, *copies}
+        assert all("pot" in found.content for found in stack.list(limit=500))
+        assert len(stack.list(TOMAS)) == 1
 
 
 def test_a_provider_that_ignores_forget_is_named(shelf: Make) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from .core import Core, check_id
-from .errors import Incomplete, ProviderError
+from .errors import ProviderError
 from .fanout import Accepted, Answer
 from .hits import accept_hits, accept_record
 from .mount import Mounted
@@ -18,7 +18,7 @@ from .text import same_content_key
 
 __all__ = ["Forgetter"]
 
-_COPIES = 50
+_DEPTHS = (50, 400, 3_200)  # of a search for copies: hits, more where it does not reach the record
 _PROBE = 2_000  # characters of the content that a search for its copies asks with
 
 
@@ -36,11 +36,13 @@ class Forgetter:
         check_id(record_id)
         asked = core.scope(scope)
         core.guard("before_forget", record_id=record_id, scope=asked)
-        record = self._find(record_id, asked)
+        held, answers = self._reader.copies(record_id, asked)
+        record = max(held, key=lambda copy: copy.updated_at, default=None)
         ids = [record_id]
+        depths: dict[str, int] = {}
         if record is not None:
-            seen, _ = self._same_content(record)
-            ids += sorted({hit.record.id for _, hit in seen} - {record_id})
+            holders = {a.outcome.provider for a in answers if a.value is not None}
+            ids += sorted(self._copies(record, holders, depths) - {record_id})
         known = {target: self._known(target) for target in ids}  # a deletion drops them
         deleted: list[str] = []
         outcomes: dict[str, Outcome] = {}
@@ -51,7 +53,7 @@ class Forgetter:
                 outcomes[outcome.provider] = _worse(outcomes.get(outcome.provider), outcome)
                 if answer.value and target not in deleted:
                     deleted.append(target)
-        remaining, unverified, checks = self._look_again(known, asked, record)
+        remaining, unverified, checks = self._look_again(known, asked, record, depths)
         report = ForgetReport(
             record_id,
             bool(deleted) and not remaining,
@@ -63,12 +65,6 @@ class Forgetter:
         )
         told = core.tell("after_forget", report=report)
         return replace(report, outcomes=report.outcomes + told) if told else report
-
-    def _find(self, record_id: str, scope: Scope) -> MemoryRecord | None:
-        try:
-            return self._reader.get(record_id, scope)
-        except Incomplete:
-            return None  # providers that are down are named by the outcomes of the deletion
 
     def _delete(self, target: str, scope: Scope, record: MemoryRecord | None) -> list[Answer]:
         core = self._core
@@ -96,7 +92,31 @@ class Forgetter:
 
         return core.delivery.write("forget", requests, settled)
 
-    def _same_content(self, record: MemoryRecord) -> tuple[list[tuple[str, Hit]], list[Answer]]:
+    def _copies(
+        self, record: MemoryRecord, holders: Collection[str], depths: dict[str, int]
+    ) -> set[str]:
+        """The ids of this content in its scope.
+
+        A copy stands where the record stands: the search goes on until it reaches that.
+
+        Args:
+            record: The record.
+            holders: Providers that hold it.
+            depths: Gets how far the search had to go in them.
+        """
+        seen: list[tuple[str, Hit]] = []
+        above = {*holders}
+        for depth in _DEPTHS:
+            if above:
+                depths |= dict.fromkeys(above, depth)
+                seen, answers = self._same_content(record, depths)
+                scores = {name: hit.score for name, hit in seen if hit.record.id == record.id}
+                above &= {a.outcome.provider for a in answers if _may_hide(a, scores)}
+        return {hit.record.id for _, hit in seen}
+
+    def _same_content(
+        self, record: MemoryRecord, depths: Mapping[str, int]
+    ) -> tuple[list[tuple[str, Hit]], list[Answer]]:
         """Where a search by its text shows this content in its scope: (provider, hit)."""
         core = self._core
         probe = record.content[: min(_PROBE, core.settings.query_limit)]
@@ -104,11 +124,11 @@ class Forgetter:
             core.request(
                 m,
                 "search",
-                accept_hits(m, record.scope, None, _COPIES),
+                accept_hits(m, record.scope, None, depths.get(m.name, _DEPTHS[0])),
                 m.cannot_answer(record.scope),
                 text=probe,
                 scope=record.scope,
-                limit=_COPIES,
+                limit=depths.get(m.name, _DEPTHS[0]),
                 filters=None,
             )
             for m in core.mounted
@@ -142,6 +162,7 @@ class Forgetter:
         known: Mapping[str, Sequence[tuple[Mounted, str]]],
         scope: Scope,
         record: MemoryRecord | None,
+        depths: Mapping[str, int],
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Outcome, ...]]:
         """Ask by id, and by text where it is known; returns who still shows it, who cannot say."""
         core = self._core
@@ -165,7 +186,7 @@ class Forgetter:
         ]
         still = {a.outcome.provider for a in answers if a.value is not None}
         if record is not None:
-            seen, by_text = self._same_content(record)
+            seen, by_text = self._same_content(record, depths)
             still |= {provider for provider, _ in seen}
             answers += by_text
         checks: dict[str, Outcome] = {}
@@ -199,6 +220,15 @@ def _worse(first: Outcome | None, second: Outcome) -> Outcome:
         elapsed=first.elapsed + second.elapsed,
         partial=first.partial or second.partial,
     )
+
+
+def _may_hide(answer: Answer, scores: Mapping[str, float]) -> bool:
+    """Whether an answer was cut before what scores as the record does."""
+    if answer.value is None or not answer.value[1]:
+        return False
+    hits = answer.value[0]
+    own = scores.get(answer.outcome.provider)
+    return own is None or not hits or own <= hits[-1].score
 
 
 def _accept_deleted(answer: object) -> Accepted:
