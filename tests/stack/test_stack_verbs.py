@@ -398,6 +398,16 @@ def test_forget_reaches_copies_that_many_memories_outrank(tied: bool) -> None:
         assert len(stack.list(TOMAS)) == 1
 
 
+def test_forget_reaches_copies_of_what_no_search_finds() -> None:
+    with MemoryStack([InMemoryStore(), InMemoryStore()], scope=MIRA) as stack:
+        made, copy = stack.store("!!!"), stack.store(" !!! ")
+        stack.store_many([f"tea {n}" for n in range(60)])
+        report = stack.forget(made.id)
+        assert set(report.deleted) == {made.id, copy.id}
+        assert report.verified
+        assert len(stack.list()) == 60
+
+
 def test_a_provider_that_ignores_forget_is_named(shelf: Make) -> None:
     with MemoryStack([shelf("a"), shelf("liar", deaf=True)], scope=MIRA) as stack:
         made = stack.store("tea at home")

@@ -12,6 +12,7 @@ from .hits import accept_hits, accept_record
 from .mount import Mounted
 from .reading import Reader
 from .records import MemoryRecord
+from .relevance import query_terms
 from .results import ForgetReport, Hit, Outcome, Status
 from .scope import Scope
 from .text import same_content_key
@@ -120,6 +121,8 @@ class Forgetter:
         """Where a search by its text shows this content in its scope: (provider, hit)."""
         core = self._core
         probe = record.content[: min(_PROBE, core.settings.query_limit)]
+        if not query_terms(probe):
+            probe = ""  # no search finds it by its text: the latest are looked through
         requests = [
             core.request(
                 m,
