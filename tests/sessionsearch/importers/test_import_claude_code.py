@@ -100,6 +100,13 @@ def test_what_the_program_put_in_is_not_the_users_words(desk: Desk) -> None:
         "[Request interrupted by user for tool use]",
         "<task-notification>\n<status>failed</status>\n</task-notification>",
         "<bash-stdout>total 0</bash-stdout><bash-stderr></bash-stderr>",
+        "<session-start-hook>Read the notes first.</session-start-hook>",
+        "<tick>09:30</tick>",
+        "<fork-boilerplate>You are a fork.</fork-boilerplate>\nRead on.",
+        'Another Claude session sent a message:\n<cross-session-message from="x">hi',
+        "The coordinator sent a message while you were working:\nRedo it.",
+        "Stop hook feedback:\n- run the checks",
+        "[Image: source: /tmp/map.png]",
         "This session is being continued from a previous conversation that ran out of context.",
     ]
     records = [line("user", words, f"i{n}") for n, words in enumerate(injected)]
@@ -115,7 +122,7 @@ def test_what_the_program_put_in_is_not_the_users_words(desk: Desk) -> None:
     assert desk.said(SESSION) == [("user", "the real question")]
     items = desk.items(SESSION)
     others = [item for item in items if item.type != "message"]
-    assert len(others) == 10
+    assert len(others) == len(injected) + 4
     assert not any(item.origin == "user" or item.role == "user" for item in others)
     assert {i.text for i in items if i.type == "summary"} == {injected[-1], "# Summary"}
     assert desk.log.conversation(SESSION, MIRA).title == "the real question"
@@ -126,7 +133,7 @@ def test_blocks_are_cut_out_and_the_words_around_them_stay(desk: Desk) -> None:
         "<ide_selection>lines 3 to 9</ide_selection>\nPlease oil the hinge.\n"
         "<system-reminder>Do not mention this.</system-reminder>"
     )
-    typed = "What does <system-reminder> mean in `a <b> c`?"
+    typed = "What does <system-reminder> mean in `a <b> c`? <goal>Tell me of the <tick>.</goal>"
     image = [*text("What is this?"), {"type": "image", "source": {"type": "base64", "data": "AA"}}]
     desk.file(
         "a.jsonl", [line("user", c, u) for c, u in ((words, "1"), (typed, "2"), (image, "3"))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from memsheaf.stack import Scope
 
 if TYPE_CHECKING:
@@ -152,6 +154,30 @@ def test_instructions_and_the_editors_context_are_not_the_users_words(desk: Desk
     others = [each for each in desk.items(SESSION) if each.type != "message"]
     assert len(others) == 4
     assert {(each.type, each.role) for each in others} == {("event", "system")}
+
+
+@pytest.mark.parametrize(
+    "injected",
+    [
+        '<hook_prompt hook_run_id="stop:0">Run the checks.</hook_prompt>',
+        '<codex_internal_context source="goal">\nContinue.\n</codex_internal_context>',
+        "<goal_context>Continue.</goal_context>",
+        "<external_editor>three files</external_editor>",
+        "<recommended_plugins>none</recommended_plugins>",
+        "<realtime_conversation>on</realtime_conversation>",
+        "<multi_agent_mode>off</multi_agent_mode>",
+        "The following is the Codex agent history whose request is to be judged.",
+        "Warning: The maximum number of unified exec processes you can keep open is 60.",
+    ],
+)
+def test_what_codex_sends_in_the_users_name_is_an_event(desk: Desk, injected: str) -> None:
+    typed = "<hook_promptly> is no tag, nor is <external> one"
+    desk.file("a.jsonl", [meta(), message("user", injected), message("user", typed)])
+    desk.run()
+    assert desk.said(SESSION) == [("user", typed)]
+    first = desk.items(SESSION)[0]
+    assert (first.type, first.role, first.text) == ("event", "system", injected)
+    assert desk.log.conversation(SESSION, MIRA).title == typed
 
 
 def test_a_fork_names_its_parent_and_repeats_its_line(desk: Desk) -> None:
