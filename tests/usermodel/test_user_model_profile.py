@@ -145,6 +145,23 @@ def test_lines_that_say_the_same_go_together(rome: UserModel, say: Say) -> None:
     assert [line.text for line in rome.profile("mira").lines] == ["Lives in Pisa"]
 
 
+def test_a_statement_whose_correction_was_corrected_does_not_come_back(
+    rome: UserModel, say: Say
+) -> None:
+    piza = rome.correct("mira", "L1", "Lives in Piza")
+    pisa = rome.correct("mira", piza.id, "Lives in Pisa")
+    for seq in (2, 3):
+        rome.observe(say("I live in Rome", seq), user_id="mira")
+        rome.flush()
+        assert texts(rome) == ["Lives in Pisa"]
+    said = rome.profile("mira").lines[3:]
+    assert [(line.superseded_by, line.times) for line in said] == [(pisa.id, 2)]
+    rome.forget("mira", pisa.id)
+    rome.observe(say("I live in Rome", 4), user_id="mira")
+    rome.flush()
+    assert texts(rome) == ["I live in Rome"]
+
+
 def test_each_forget_and_nothing_else_changes_the_mark(rome: UserModel, say: Say) -> None:
     marks = [rome.forget_mark("mira")]
     rome.observe(say("I like tea", 2), user_id="mira")

@@ -208,12 +208,11 @@ class _Work:
         return sorted(found.values(), key=lambda line: line.origin is LineOrigin.DERIVED)
 
     def _find_correction(self, key: str) -> Line | None:
-        """The user's line that took the place of a statement."""
+        """The user's line that took the place of a statement, or of the line that did."""
         for line in self._saying(key):
-            if line.superseded_by is not None:
-                better = self.lines.get(line.superseded_by)
-                if better is not None and better.is_current and better.origin is LineOrigin.USER:
-                    return better
+            better = self._successor(line.id)
+            if better is not None and better.origin is LineOrigin.USER:
+                return better
         return None
 
     def _known(self, line_id: object) -> Line:
