@@ -99,6 +99,67 @@ def test_an_answer_is_replaced_only_by_its_own_end(desk: Desk) -> None:
     assert desk.words() == ["Yes", "Yes, and no"]
 
 
+AIDER = """# aider chat started at 2024-05-01 10:00:00
+
+> Aider v0.50.1
+
+#### fix the pump
+
+Yes.
+
+> Applied edit to pump.py
+> Applied edit to valve.py
+
+#### yes
+
+Yes. It holds.
+"""
+MARKDOWN = """## User
+Is the pump dry?
+
+## Assistant
+Yes.
+
+## User
+Yes
+
+## Assistant
+Yes. It is dry.
+It was dry before.
+"""
+
+
+@pytest.mark.parametrize(("name", "text", "known"), [("a.md", AIDER, 0), ("b.md", MARKDOWN, 5)])
+def test_a_page_that_grows_line_by_line_is_the_whole_page(
+    desk: Desk, name: str, text: str, known: int
+) -> None:
+    """The first lines of a page in Markdown tell which one it is: up to the first answer."""
+    whole = desk.file(name, text)
+    desk.run(whole)
+    (one,) = desk.conversations()
+    told = [(item.type, item.role, item.text) for item in desk.items(one)]
+    desk.log.erase(one, MIRA)
+
+    lines = text.replace("pump", "well").splitlines(keepends=True)
+    growing = desk.file(f"2/{name}", "".join(lines[:known]))
+    for line in lines[known:]:
+        desk.append(growing, line)
+        desk.run(growing)
+    (other,) = desk.conversations()
+    grown = [(item.type, item.role, item.text) for item in desk.items(other)]
+    assert grown == [(kind, role, words.replace("pump", "well")) for kind, role, words in told]
+    assert desk.run(growing).added == 0
+
+
+def test_a_message_that_begins_as_the_one_before_is_another(desk: Desk) -> None:
+    turns = ["## User\nyes\n", "## Assistant\nno\n", "## User\nyes\n", "## User\nyes, now\n"]
+    for number in range(2, 5):
+        desk.file("a.md", "\n".join(turns[:number]))
+        desk.run()
+    (one,) = desk.conversations()
+    assert desk.words(one) == ["yes", "no", "yes", "yes, now"]
+
+
 def test_what_was_forgotten_names_no_tool_and_does_not_come_back(desk: Desk) -> None:
     call, _, _, result = TRANSCRIPTS["claude-code, the name of a tool"][1:5]
     path = desk.file("a.jsonl", [call, claude("assistant", "9", "the")])

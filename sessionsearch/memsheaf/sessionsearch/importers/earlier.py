@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from memsheaf.sessionsearch.items import Item, NewItem
@@ -34,7 +33,6 @@ class Earlier:
         self._log, self._conversation, self._scope = log, conversation, scope
         self._names: dict[str, str] = {}  # of tools, by the id of the call
         self._looked = not exists  # for calls
-        self._first = exists
 
     def named(self, item: NewItem) -> NewItem:
         """A result with the name of its tool, where its call came before it."""
@@ -61,29 +59,28 @@ class Earlier:
             self._names = {**known, **self._names}
         return self._names.get(call)
 
-    def grown(self, item: NewItem) -> Item | None:
-        """The item that this one replaces: the log's last one, the beginning of the same answer.
+    def outgrown(self, first: Item, before: NewItem | None) -> None:
+        """Hide the last item of an earlier import where the first of this one is all of it.
 
-        Only the first item that comes can tell; anything between ends the answer.
+        Args:
+            first: The first one that was added.
+            before: What the file has before it; None where reading began with it. Where the file
+                has the shorter text too, both were said.
         """
-        first, self._first = self._first, False
-        if not first or item.type != "message" or item.response_id is None:
-            return None
-        for last in self._latest(1):
-            if (
-                last.type == "message"
-                and last.response_id == item.response_id
-                and item.text.startswith(last.text)
-            ):
-                return last
-        return None
+        for last in self._latest(1, before=first.seq):
+            grown = _words(last) == (first.type, first.role, first.text[: len(last.text)])
+            if not (grown and last.text and last.response_id == first.response_id):
+                continue
+            if _words(before) != _words(last) if before else first.response_id is not None:
+                self._log.delete(self._conversation, self._scope, last.seq)
 
-    def replaced(self, old: Item, added: Iterable[Item]) -> None:
-        """Hide an item where what replaces it is among those that were added."""
-        if any(new.type == "message" and new.text.startswith(old.text) for new in added):
-            self._log.delete(self._conversation, self._scope, old.seq)
-
-    def _latest(self, limit: int, types: str | None = None) -> list[Item]:
+    def _latest(
+        self, limit: int, types: str | None = None, before: int | None = None
+    ) -> list[Item]:
         return self._log.items(
-            self._conversation, self._scope, limit=limit, order="desc", types=types
+            self._conversation, self._scope, before=before, limit=limit, order="desc", types=types
         )
+
+
+def _words(item: NewItem | Item) -> tuple[str, str | None, str]:
+    return item.type, item.role, item.text

@@ -40,7 +40,8 @@ class _Held:
     changed: bool = False
     items: list[NewItem] = field(default_factory=list)
     numbered: dict[int, NewItem] = field(default_factory=dict)  # the log may have them
-    outgrown: Item | None = None  # by the first of the items
+    before: NewItem | None = None  # the last item of the batch before
+    grew: bool = False  # whether something was added to what the log had
 
 
 class Writer:
@@ -78,7 +79,6 @@ class Writer:
             item = self._timed(held, event.item)
             if event.seq is None:
                 item = held.earlier.named(item)
-                held.outgrown = held.earlier.grown(item) or held.outgrown
             if event.seq is not None and event.seq <= held.last_seq:
                 held.numbered[event.seq] = item
             else:
@@ -155,9 +155,13 @@ class Writer:
             self.forgotten.add(conversation)
             self.refused += len(items)
             return
-        if held.outgrown is not None:
-            held.earlier.replaced(held.outgrown, new)
-        held.exists, held.changed, held.outgrown = True, False, None
+        if new and held.exists and not held.grew:
+            places = (n for n, item in enumerate(items) if item.text == new[0].text)
+            place = next(places, 0)
+            held.earlier.outgrown(new[0], items[place - 1] if place else held.before)
+        held.grew = held.grew or bool(new)
+        held.before = items[-1] if items else held.before
+        held.exists, held.changed = True, False
         held.titled, held.title = held.titled or held.title is not None, None
         self.added += len(new)
         self.known += len(items) - len(new) - (self.problem_count - bad)
