@@ -160,6 +160,15 @@ def test_a_message_that_begins_as_the_one_before_is_another(desk: Desk) -> None:
     assert desk.words(one) == ["yes", "no", "yes", "yes, now"]
 
 
+def test_two_ends_of_one_session_in_two_files_are_both_kept(desk: Desk) -> None:
+    start = [claude("user", "1", "Is the well dry?"), claude("assistant", "2", "It is.")]
+    desk.file("a.jsonl", [*start, claude("user", "3", "Good")])
+    desk.run()
+    desk.file("b.jsonl", [*start, claude("user", "4", "Good, then fill it")])
+    desk.run()
+    assert desk.words() == ["Is the well dry?", "It is.", "Good", "Good, then fill it"]
+
+
 def test_what_was_forgotten_names_no_tool_and_does_not_come_back(desk: Desk) -> None:
     call, _, _, result = TRANSCRIPTS["claude-code, the name of a tool"][1:5]
     path = desk.file("a.jsonl", [call, claude("assistant", "9", "the")])

@@ -68,10 +68,13 @@ class Earlier:
                 has the shorter text too, both were said.
         """
         for last in self._latest(1, before=first.seq):
-            grown = _words(last) == (first.type, first.role, first.text[: len(last.text)])
-            if not (grown and last.text and last.response_id == first.response_id):
-                continue
-            if _words(before) != _words(last) if before else first.response_id is not None:
+            alike = _words(last) == (first.type, first.role, first.text[: len(last.text)])
+            if last.response_id is None:  # without any id its place has to tell which one it is
+                same = before is not None and "id" not in last.metadata
+            else:
+                same = last.response_id == first.response_id
+            both = before is not None and _words(before) == _words(last)
+            if alike and last.text and same and not both:
                 self._log.delete(self._conversation, self._scope, last.seq)
 
     def _latest(
