@@ -332,6 +332,29 @@ def test_an_update_does_not_bring_back_what_is_forgotten_meanwhile(
         assert len(stack.list()) == 0
 
 
+@pytest.mark.parametrize("updates", [False, True])
+def test_an_update_does_not_heal_a_replica_of_what_is_forgotten_meanwhile(
+    shelf: Make, updating_shelf: Make, updates: bool
+) -> None:
+    first = updating_shelf("first")
+    second = updating_shelf("second") if updates else shelf("second")
+    update = first.update
+
+    @hookimpl
+    def updates_then_forgets(record_id: str, scope: Scope, changes: dict[str, Any]) -> bool:
+        done: bool = update(record_id, scope, changes)
+        del first.records[record_id]  # as a forget does that comes between
+        return done
+
+    first.update = updates_then_forgets
+    with MemoryStack([first, second], scope=MIRA) as stack:
+        made = stack.store("tea")
+        second.records.clear()
+        with pytest.raises(NotFound):
+            stack.update(made.id, {"content": "green tea"})
+        assert first.records == second.records == {}
+
+
 def test_an_update_of_what_only_a_reader_holds_makes_a_copy(updating_shelf: Make) -> None:
     archive, notes = updating_shelf("archive"), updating_shelf("notes")
     kept = record("tea")

@@ -105,7 +105,7 @@ class Writer:
         done = {a.request.mounted.name: a for a in answers if a.value is not False}
         lacking = [m for m in _writers(core) if m.name not in done]
         if lacking:  # who cannot update, or does not hold it yet, takes the whole copy
-            if not any(a.value for a in answers) and self._reader.get(record_id, asked) is None:
+            if self._reader.get(record_id, asked) is None:
                 raise NotFound("the record was forgotten in the meantime")
             again = [self._store_request(m, merged) for m in lacking]
             stored = core.delivery.write("update", again, self._keep_ids(record_id))
