@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
@@ -128,6 +129,13 @@ def test_everyone_is_read_and_never_written() -> None:
         Scope.EVERYONE.require_writable()
     with pytest.raises(InvalidRecord, match="scope"):
         record(scope=Scope.EVERYONE)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_everyone_that_is_narrowed_is_refused_not_everyone_still(field: str) -> None:
+    with pytest.raises(ScopeError, match="narrowed"):
+        replace(Scope.EVERYONE, **{field: "mira"})
+    assert replace(Scope.EVERYONE, **{field: ""}) == Scope.EVERYONE
 
 
 @pytest.mark.parametrize("bad", ["  ", "\t", "a\x00b", "a\nb", "\ud800", "x" * 513, 7, b"mira"])

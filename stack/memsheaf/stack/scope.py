@@ -151,6 +151,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Everyone(Scope):
+    def __post_init__(self) -> None:
+        Scope.__post_init__(self)
+        if self.key() != (None, None, None, None):  # it would still match every owner
+            raise ScopeError("Scope.EVERYONE cannot be narrowed; make a Scope of its own")
+
     def matches(self, owner: Scope) -> bool:
         return True
 
