@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,3 +161,17 @@ def test_an_export_follows_links_and_fills_pipes(run: Run, chat: Path, tmp_path:
     assert link.is_symlink()
     assert b'"conversation"' in (tmp_path / "target.jsonl").read_bytes()
     assert run("export", "-o", "/dev/null", "--force").code == 0
+
+
+def test_stats_while_another_process_replaces_files(
+    run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = run("stats", "--json").json["bytes"]
+    walked = os.walk
+
+    def with_one_that_goes(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        for place, folders, names in walked(top):
+            yield place, folders, [*names, "sessions.db-gone"]
+
+    monkeypatch.setattr(os, "walk", with_one_that_goes)
+    assert run("stats", "--json").json["bytes"] == before > 0

@@ -72,13 +72,13 @@ def test_archives_in_archives_and_names_that_lead_out_make_no_file(
 ) -> None:
     inner = archive({"conversations.json": chat("deep")})
     desk.file("nested.zip", archive({"inner.zip": inner, "inner.json": inner}))
-    names = ("../../evil/conversations.json", "/evil/conversations.json", "\x1b[31m\n.json")
+    names = ("../../evil/a.json", "/evil/conversations.json", "\x1b[31m\n.json", "B.JSON")
     desk.file("out.zip", archive({name: chat(str(n)) for n, name in enumerate(names)}))
     before = {path for path in tmp_path.rglob("*") if ".imports" not in str(path)}
-    assert desk.run().added == 3
+    assert desk.run().added == 4
     after = {path for path in tmp_path.rglob("*") if ".imports" not in str(path)}
     assert {path for path in after - before if not path.name.startswith("log.db")} == set()
-    assert desk.conversations() == {"chatgpt:0", "chatgpt:1", "chatgpt:2"}
+    assert desk.conversations() == {f"chatgpt:{n}" for n in range(4)}
 
 
 def test_pipes_devices_and_loops_are_passed_over(desk: Desk) -> None:

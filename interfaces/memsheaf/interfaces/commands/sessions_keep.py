@@ -170,16 +170,25 @@ def _stats(kept: Place, found: list[Conversation]) -> dict[str, Any]:
         values = (str(each.metadata.get(name) or "") for each in found)
         return dict(Counter(filter(None, values)).most_common(most))
 
-    files = [path for path in kept.folder.rglob("*") if path.is_file()]
     return {
         "conversations": len(found),
         "items": sum(each.item_count for each in found),
         "formats": counted("format"),
         "projects": counted("project", 10),
         "folder": str(kept.folder),
-        "bytes": sum(path.stat().st_size for path in files),
+        "bytes": sum(_sizes(kept.folder)),
         "scope": kept.scope.set_fields(),
     }
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """The bytes of each file below a folder; others may be replacing them."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                yield os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
 
 
 @contextmanager

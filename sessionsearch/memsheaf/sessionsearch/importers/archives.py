@@ -36,11 +36,12 @@ def members(source: Source, ending: str = ".json") -> Iterator[Source | Problem]
 
     Args:
         source: The archive.
-        ending: Only members whose name ends so.
+        ending: Only members whose name ends so, in capitals or not.
     """
     try:
         with closing(source.open()) as file, zipfile.ZipFile(file) as archive:
-            found = [info for info in archive.infolist() if info.filename.endswith(ending)]
+            listed = archive.infolist()
+            found = [info for info in listed if info.filename.lower().endswith(ending)]
     except (*_DAMAGE, OSError) as error:
         yield Problem(None, f"the archive cannot be read: {type(error).__name__}")
         return
