@@ -230,21 +230,28 @@ def test_what_is_forgotten_is_not_put_back(stack: MemoryStack, given: bool) -> N
         ledger["ledger"].close()
 
 
+@pytest.mark.parametrize("mounted", [False, True])
 @pytest.mark.parametrize("how", ["line", "user", "sources", "elsewhere"])
 def test_a_profile_of_which_something_was_forgotten_is_not_put_back(
-    noting: Any, stack: MemoryStack, sessions: SessionSearch, tmp_path: Path, how: str
+    noting: Any, sessions: SessionSearch, tmp_path: Path, how: str, mounted: bool
 ) -> None:
     more = [ASK, ANSWER, {"role": "user", "content": "And what else is there?"}]
     noor = Scope(user_id="noor")
     with (
         UserModel(tmp_path / "users", deriver=noting, background=False) as model,
         UserModel(tmp_path / "users", deriver=noting, background=False) as other,
-        AgentMemory(stack=stack, sessions=sessions, user_model=model) as memory,
-        AgentMemory(stack=stack, sessions=sessions, user_model=model, scope=noor) as hers,
+        MemoryStack([model.as_provider()] if mounted else [], scope=MIRA) as stack,
+        AgentMemory(
+            stack=stack, sessions=sessions, user_model=None if mounted else model
+        ) as memory,
+        AgentMemory(
+            stack=stack, sessions=sessions, user_model=None if mounted else model, scope=noor
+        ) as hers,
     ):
         recorded = memory.after_response(
             [{"role": "user", "content": "I live in Lisbon"}, ANSWER], conversation="b"
         )
+        model.observe(recorded.items, user_id="mira")
         (line,) = model.refresh("mira").current
         model.correct("noor", None, "Lives in Porto")
         assert "Lisbon" in str(memory.before_request([ASK], conversation="c").messages)

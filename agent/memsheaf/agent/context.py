@@ -9,6 +9,7 @@ from memsheaf.sessionsearch import SessionHit, SessionResult
 from memsheaf.stack import MemoryStack, MemsheafError, Outcome, Scope, SearchResult, Status
 from memsheaf.stack.fanout import reason_of
 from memsheaf.usermodel.owners import owner_of
+from memsheaf.usermodel.provider import UserModelProvider
 
 if TYPE_CHECKING:
     from memsheaf.sessionsearch import SessionSearch
@@ -103,14 +104,22 @@ def profile_of(
         return None, (failed("user_model", error),)
 
 
-def forget_mark_of(user_model: UserModel | None, scope: Scope) -> str:
-    """What a block about a scope's user may not outlive; like no other where it cannot be told."""
-    if user_model is None:
-        return ""
+def forget_mark_of(user_model: UserModel | None, stack: MemoryStack, scope: Scope) -> str:
+    """What a block about a scope's user may not outlive; like no other where it cannot be told.
+
+    Args:
+        user_model: The agent's own.
+        stack: Its providers may be user models, too.
+        scope: Whose.
+    """
+    providers = [m.provider for m in stack.providers if isinstance(m.provider, UserModelProvider)]
     try:
-        return user_model.forget_mark(owner_of(scope))
+        marks = [provider.forget_mark(scope) for provider in providers]
+        if user_model is not None:
+            marks.append(user_model.forget_mark(owner_of(scope)))
     except MemsheafError:  # asked for the profile itself, it fails again, and that is told
         return "unknown"
+    return " ".join(marks)
 
 
 def failed(part: str, error: Exception) -> Outcome:

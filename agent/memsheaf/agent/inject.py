@@ -221,7 +221,7 @@ def inject(
         block = build_block(found, [*theirs, *ours], chosen_id, sizes)
         try:
             if block is not None or not (recalled.partial or theirs.partial):
-                counts = turns.keep(place, chosen_id, block, with_contexts=bool(ours))
+                counts = turns.keep(place, chosen_id, block, with_contexts=bool(theirs or ours))
         except ProviderError as error:
             outcomes += (_failure("ledger", error),)
             return Injection(list(messages), outcomes=outcomes, reason="ledger failed")

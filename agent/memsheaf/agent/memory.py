@@ -183,7 +183,7 @@ class AgentMemory:
             ledger=self.ledger,
             conversation=conversation,
             contexts=profile,
-            contexts_mark=forget_mark_of(self.user_model, self.scope),
+            contexts_mark=forget_mark_of(self.user_model, self.stack, self.scope),
             **self.injection,
         )
         return replace(made, outcomes=(*made.outcomes, *troubles)) if troubles else made

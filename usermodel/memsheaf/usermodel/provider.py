@@ -42,11 +42,11 @@ class UserModelProvider:
     @hookimpl
     def build_user_context(self, scope: Scope, text: str) -> str | None:
         """What is known of the scope's user, the most useful lines first."""
-        if self._namespace is None:
-            owner = owner_of(scope)
-        else:
-            owner = scope.user_id if scope.namespace in (None, self._namespace) else None
-        return self.model.build_user_context(owner, text, self._max_tokens)
+        return self.model.build_user_context(self._owner(scope), text, self._max_tokens)
+
+    def forget_mark(self, scope: Scope) -> str:
+        """See `UserModel.forget_mark`."""
+        return self.model.forget_mark(self._owner(scope))
 
     @hookimpl
     def check(self) -> str:
@@ -59,6 +59,11 @@ class UserModelProvider:
         """Close the model, where it is the provider's own."""
         if self._owned:
             self.model.close()
+
+    def _owner(self, scope: Scope) -> str | None:
+        if self._namespace is None:
+            return owner_of(scope)
+        return scope.user_id if scope.namespace in (None, self._namespace) else None
 
 
 class UserModelOptions(BaseModel):
