@@ -74,9 +74,9 @@ class BlockLedger:
     >>> ledger = BlockLedger()
     >>> mira = Scope(user_id="mira")
     >>> ledger.keep(mira, "monday", "turn-1", "0123456789abcdef", "the block", ["m1"])
-    Sent(block_id='0123456789abcdef', text='the block')
+    Sent(block_id='0123456789abcdef', text='the block', mark='')
     >>> ledger.sent(mira, "monday")
-    {'turn-1': Sent(block_id='0123456789abcdef', text='the block')}
+    {'turn-1': Sent(block_id='0123456789abcdef', text='the block', mark='')}
     >>> "0123456789abcdef" in ledger, "fedcba9876543210" in ledger
     (True, False)
     """
