@@ -175,3 +175,16 @@ def test_stats_while_another_process_replaces_files(
 
     monkeypatch.setattr(os, "walk", with_one_that_goes)
     assert run("stats", "--json").json["bytes"] == before > 0
+
+
+def test_the_home_of_nobody_is_a_name_like_another(
+    run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = "~no-such-person/x"
+    for words in (("search", "cello", "--project", nobody), ("list", "--project", nobody)):
+        assert run(*words).code == 1
+    (file,) = run("import", nobody, "--json").json["files"]
+    assert (file["path"], file["status"]) == (nobody, "failed")
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "HERMES_HOME"):
+        monkeypatch.setenv(name, nobody)
+    assert run("discover").code == 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -36,7 +36,7 @@ _NONE_YET = "nothing is kept here yet; `memsheaf sessions discover` finds transc
 def _folder(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """A project is a folder as a program wrote it; `.` and `~` are those of here."""
     if value is not None and value.startswith((".", "~")):
-        return str(Path(value).expanduser().absolute().resolve())
+        return os.path.realpath(os.path.expanduser(value))
     return value
 
 

@@ -42,10 +42,10 @@ class ClaudeCodeImporter:
         """The folders of projects; `CLAUDE_CONFIG_DIR` may name others, with commas."""
         told = os.environ.get("CLAUDE_CONFIG_DIR")
         if told:
-            bases = [Path(part.strip()).expanduser() for part in told.split(",") if part.strip()]
+            bases = [_home(part.strip()) for part in told.split(",") if part.strip()]
         else:
             settings = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-            bases = [Path("~/.claude").expanduser(), Path(settings).expanduser() / "claude"]
+            bases = [_home("~/.claude"), _home(settings) / "claude"]
         return [base / "projects" for base in bases]
 
     def detect(self, source: Source) -> float:
@@ -77,6 +77,10 @@ class ClaudeCodeImporter:
             else:
                 yield from lines.read(record)
         yield from lines.rest()
+
+
+def _home(name: str) -> Path:
+    return Path(os.path.expanduser(name))
 
 
 def _is_list(source: Source) -> bool:

@@ -29,7 +29,7 @@ class CodexImporter:
 
     def places(self) -> list[Path]:
         """The folders of sessions; `CODEX_HOME` may name another one."""
-        home = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser()
+        home = Path(os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex"))
         return [home / "sessions", home / "archived_sessions"]
 
     def detect(self, source: Source) -> float:

@@ -42,7 +42,7 @@ class GeminiImporter:
 
     def places(self) -> list[Path]:
         """The folder of all projects; `GEMINI_CLI_HOME` may name another home."""
-        home = Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser()
+        home = Path(os.path.expanduser(os.environ.get("GEMINI_CLI_HOME") or "~"))
         return [home / ".gemini" / "tmp"]
 
     def detect(self, source: Source) -> float:

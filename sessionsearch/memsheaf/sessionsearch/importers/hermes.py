@@ -38,7 +38,7 @@ class HermesImporter:
 
     def places(self) -> list[Path]:
         """Databases, also of profiles, and sessions; `HERMES_HOME` may name another home."""
-        home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
+        home = Path(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
         try:
             profiles = sorted(home.glob("profiles/*/state.db"))
         except OSError:  # the other places tell that the home cannot be read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -323,7 +324,7 @@ def _listed(paths: str | Path | Iterable[str | Path]) -> list[str | Path]:
 
 def _state_folder(log: ConversationLog, state: str | Path | None) -> Path:
     if state is not None:
-        return Path(state).expanduser()
+        return Path(os.path.expanduser(state))
     return log.path.with_name(f"{log.path.name}.imports")
 
 

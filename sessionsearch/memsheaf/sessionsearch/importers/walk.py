@@ -44,7 +44,7 @@ def walk(paths: Iterable[str | Path]) -> Iterator[FoundFile | Unreadable]:
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
-        yield from _under(Path(path).expanduser(), seen)
+        yield from _under(Path(os.path.expanduser(path)), seen)
 
 
 def _under(top: Path, seen: set[tuple[int, int]]) -> Iterator[FoundFile | Unreadable]:
