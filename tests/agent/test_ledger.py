@@ -98,6 +98,10 @@ def test_ids_that_cannot_be_kept_are_refused(open_ledger: Open, hostile: Any) ->
         ledger.keep(MIRA, "c", "t1", hostile, "one")
     with pytest.raises(UsageError, match="record"):
         ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "one", ["m1", hostile])
+    with pytest.raises(UsageError, match="mark"):
+        ledger.keep(MIRA, "c", "t1", "aaaaaaaa", "one", mark=hostile)
+    with pytest.raises(UsageError, match="mark"):
+        ledger.outdate(MIRA, hostile)
     assert ledger.sent(MIRA, "c") == {}
 
 
@@ -313,6 +317,10 @@ def test_blocks_of_another_mark_are_emptied_in_their_scope(open_ledger: Open) ->
     assert [sent.text for sent in ledger.sent(MIRA, "d").values()] == [""]
     assert ledger.sent(OTTO, "c")["t1"] == Sent("eeeeeeee", "five", "old")
     assert ledger.drop(["m1"]) == 1
+    ledger.keep(MIRA, "c", "t4", "ffffffff", "six", ["m2"], mark="new")
+    ledger.drop(["m2"])
+    assert ledger.sent(MIRA, "c")["t4"] == Sent("", "")
+    assert ledger.outdate(MIRA, "newer") == 1
 
 
 def test_a_path_that_cannot_be_opened_is_told(tmp_path: Path) -> None:

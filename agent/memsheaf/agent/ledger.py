@@ -23,7 +23,11 @@ _OF = " owner = :owner AND (:conversation IS NULL OR conversation = :conversatio
 _ERASE_HELD = "DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE" + _OF + ")"
 _ERASE_SENT = "DELETE FROM sent WHERE" + _OF
 _SENT = "SELECT turn, block_id, text, mark FROM sent WHERE owner = ? AND conversation = ?"
+_EMPTY = "UPDATE sent SET text = '', block_id = '', mark = '' WHERE"
+_EMPTY_HOLDERS = _EMPTY + " text <> '' AND number IN (SELECT number FROM held WHERE record_id = ?)"
 _OUTDATED = " owner = ? AND mark NOT IN ('', ?)"
+_EMPTY_OUTDATED = _EMPTY + _OUTDATED
+_FREE_OUTDATED = "DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE" + _OUTDATED + ")"
 _DROPPED = (
     "SELECT 1 FROM dropped WHERE number > ? AND record_id IN (SELECT value FROM json_each(?))"
 )
@@ -208,15 +212,11 @@ class BlockLedger:
         Returns:
             How many blocks were emptied.
         """
+        _check(mark, "mark")
         values = (_owner(scope), mark)
         with self._file.writing() as connection:
-            connection.execute(
-                f"DELETE FROM held WHERE number IN (SELECT number FROM sent WHERE{_OUTDATED})",
-                values,
-            )
-            count = connection.execute(
-                f"UPDATE sent SET text = '', block_id = '', mark = '' WHERE{_OUTDATED}", values
-            ).rowcount
+            connection.execute(_FREE_OUTDATED, values)
+            count = connection.execute(_EMPTY_OUTDATED, values).rowcount
             self._recent.clear()
         self._file.overwrite()
         return count
@@ -237,11 +237,7 @@ class BlockLedger:
         with self._file.writing() as connection:
             for record_id in filter(_is_plain, record_ids):  # no block holds any other
                 connection.execute("INSERT INTO dropped (record_id) VALUES (?)", (record_id,))
-                count += connection.execute(
-                    "UPDATE sent SET text = '', block_id = '' WHERE text <> '' AND number IN"
-                    " (SELECT number FROM held WHERE record_id = ?)",
-                    (record_id,),
-                ).rowcount
+                count += connection.execute(_EMPTY_HOLDERS, (record_id,)).rowcount
                 connection.execute("DELETE FROM held WHERE record_id = ?", (record_id,))
             connection.execute(
                 "DELETE FROM dropped WHERE number <= (SELECT max(number) FROM dropped) - ?",
