@@ -409,7 +409,8 @@ def test_reading_options(run: Run, tmp_path: Path) -> None:
         shown = run("show", "chatgpt:c", "--json").json["items"]
         return [item["text"] for item in shown]
 
-    run("import", path, "--no-thinking")
+    told = run("import", path, "--no-thinking").out
+    assert "1 message of other branches left out; --all-branches takes them" in told
     assert texts() == ["Which way?", "Right."]
     run("import", path)
     assert texts() == ["Which way?", "Right.", "Hm."]

@@ -32,6 +32,7 @@ from memsheaf.sessionsearch.importers import (
     follow,
     import_paths,
 )
+from memsheaf.sessionsearch.importers.base import OTHER_BRANCH
 
 __all__ = ["COMMANDS", "progress_bar"]
 
@@ -229,12 +230,14 @@ def _tell(summary: ImportSummary, kept: Place) -> None:
         f"added {counted(summary.added, 'item')} from {counted(len(read), 'file')} of "
         f"{_size(summary.bytes)} in {summary.seconds:.1f} s  ({safe(str(kept.scope))})"
     )
+    branches = sum(file.skipped.get(OTHER_BRANCH, 0) for file in summary.files)
     facts = [f"{name} {count}" for name, count in sorted(summary.formats().items())]
     for count, thing, text in (
         (summary.known, "item", "known already"),
         (summary.count("unchanged"), "file", "unchanged"),
         (summary.count("unknown"), "file", "of no known format"),
         (summary.refused, "item", "left out: forgotten, or another owner's"),
+        (branches, "message", "of other branches left out; --all-branches takes them"),
     ):
         if count:
             facts.append(f"{counted(count, thing)} {text}")

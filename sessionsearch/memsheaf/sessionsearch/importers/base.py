@@ -11,7 +11,19 @@ from memsheaf.sessionsearch.items import NewItem
 
 from .source import Problem, Source
 
-__all__ = ["Entry", "Event", "Header", "ImportOptions", "Importer", "Problem", "Skipped"]
+__all__ = [
+    "OTHER_BRANCH",
+    "Entry",
+    "Event",
+    "Header",
+    "ImportOptions",
+    "Importer",
+    "Problem",
+    "Skipped",
+]
+
+OTHER_BRANCH = "message of another branch"
+"""The kind of what `ImportOptions.branches` leaves out."""
 
 
 @dataclass(frozen=True, slots=True)

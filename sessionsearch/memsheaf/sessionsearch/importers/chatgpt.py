@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .base import Entry, Event, Header, ImportOptions, Skipped
+from .base import OTHER_BRANCH, Entry, Event, Header, ImportOptions, Skipped
 from .documents import exported, first_keys, surest
 from .render import chain, conversation_id, label, moment, some
 from .source import Problem, Source, parse_json
@@ -93,7 +93,7 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
         if options.branches == "all":
             yield from _message(turns, name, nodes[name], options, "replaced")
         elif isinstance(nodes[name].get("message"), dict):
-            yield Skipped("message of another branch")
+            yield Skipped(OTHER_BRANCH)
 
 
 def _linked(nodes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

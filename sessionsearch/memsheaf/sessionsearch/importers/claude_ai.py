@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .base import Event, Header, ImportOptions, Skipped
+from .base import OTHER_BRANCH, Event, Header, ImportOptions, Skipped
 from .documents import exported, first_keys, surest
 from .render import chain, content_text, conversation_id, label, moment, some
 from .source import Problem, Source
@@ -99,7 +99,7 @@ def _conversation(line: int, value: Mapping[str, Any], options: ImportOptions) -
         if options.branches == "all":
             yield from _message(turns, message, options, "replaced")
         else:
-            yield Skipped("message of another branch")
+            yield Skipped(OTHER_BRANCH)
 
 
 def _branch(messages: list[dict[str, Any]], leaf: object) -> list[dict[str, Any]]:
