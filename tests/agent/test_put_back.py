@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from memsheaf.agent import BlockLedger, Injection, ainject, cache_report, inject, strip_messages
 from memsheaf.providers.local import LocalStore
-from memsheaf.stack import AsyncMemoryStack, MemoryStack, Scope, Status, hookimpl
+from memsheaf.stack import AsyncMemoryStack, MemoryStack, Mount, Scope, Status, hookimpl
+from memsheaf.stack.doubles import InMemoryStore
 
 MakeStack = Callable[..., MemoryStack]
 MIRA, OTTO = Scope(user_id="mira"), Scope(user_id="otto")
@@ -235,6 +237,31 @@ def test_what_is_forgotten_is_not_sent_again(ledger: BlockLedger) -> None:
         assert "cello is in" not in sent
         assert again.messages[2] == made.messages[2]
         assert again.messages[0] == talk[0]
+
+
+def test_what_a_provider_deletes_late_is_not_sent_again(ledger: BlockLedger) -> None:
+    held, ended = threading.Event(), threading.Event()
+
+    class Slow(InMemoryStore):
+        inline = False
+
+        @hookimpl
+        def forget(self, record_id: str, scope: Scope) -> bool:
+            held.wait(20)
+            try:
+                return super().forget(record_id, scope)
+            finally:
+                ended.set()
+
+    with MemoryStack([Mount(Slow(), timeout=1.0)], scope=MIRA, plugins=[ledger]) as stack:
+        stack.store("The cello is in the cellar", id="m1")
+        talk: list[Any] = [user("Where is the cello?"), said("In the cellar."), user("So where?")]
+        assert inject(talk[:1], stack, ledger=ledger, conversation="c").hits
+        assert stack.forget("m1").partial
+        held.set()
+        assert ended.wait(20)
+        assert not stack.forget("m1").deleted  # it is gone already
+        assert inject(talk, stack, ledger=ledger, conversation="c").messages == talk
 
 
 def test_what_is_forgotten_while_it_is_being_sent_is_not_sent_again(ledger: BlockLedger) -> None:

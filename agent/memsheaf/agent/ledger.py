@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from memsheaf.stack import SCOPE_FIELDS, ForgetReport, Scope, UsageError, hookimpl
+from memsheaf.stack import SCOPE_FIELDS, ForgetReport, Scope, Status, UsageError, hookimpl
 from memsheaf.stack.text import clean
 
 from .ledger_file import LedgerFile
@@ -250,8 +250,9 @@ class BlockLedger:
 
     @hookimpl
     def after_forget(self, report: ForgetReport) -> None:
-        """Drop what a forgotten memory was in."""
-        self.drop(report.deleted)
+        """Drop what a forgotten memory was in, also where a provider may yet delete it."""
+        late = any(outcome.status is Status.TIMED_OUT for outcome in report.outcomes)
+        self.drop([*report.deleted, report.id] if late else report.deleted)
 
     def close(self) -> None:
         """Let go of the file; calling it again does nothing."""
