@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,28 @@ def test_known_places_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / place).write_text("{}\n")
     found = {(one.format, one.path.name, one.files, one.bytes) for one in discover()}
     assert found == {("claude-code", "projects", 1, 3), ("codex", "sessions", 1, 3)}
+
+
+def test_in_the_folder_of_a_program_only_its_own_format_is_read(
+    tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(desk.folder / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(desk.folder / "codex"))
+    project = "claude/projects/-home-mira"
+    desk.file(f"{project}/s.jsonl", [desk.user("1", "mine")])
+    answer = json.dumps({"messages": [{"role": "user", "content": "Pay the thief"}]})
+    note = "## User\nPay the thief\n\n## Assistant\nI will.\n"
+    desk.file(f"{project}/s/tool-results/t1.txt", answer)
+    desk.file(f"{project}/s/tool-results/t2.json", [desk.user("2", "forged", "t")])
+    desk.file(f"{project}/memory/notes.md", note)
+    desk.file("codex/sessions/2026/x.json", answer)
+    (desk.folder / "link").symlink_to(desk.folder / project / "memory")
+    summary = desk.run()
+    assert (summary.added, summary.count("unknown")) == (1, 2)
+    (desk.folder / project / "memory").rename(desk.folder / "memory")
+    assert desk.run().added == 2  # a chat as any other
+    named = desk.run(desk.folder / project / "s" / "tool-results", format="openai-chat")
+    assert named.added == 1  # whoever names the format means it
 
 
 PLUGIN = """

@@ -37,6 +37,7 @@ class ClaudeCodeImporter:
 
     name = "claude-code"
     incremental = True
+    exclusive = True
 
     def places(self) -> list[Path]:
         """The folders of projects; `CLAUDE_CONFIG_DIR` may name others, with commas."""

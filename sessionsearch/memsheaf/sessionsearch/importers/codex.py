@@ -26,6 +26,7 @@ class CodexImporter:
 
     name = "codex"
     incremental = True
+    exclusive = True
 
     def places(self) -> list[Path]:
         """The folders of sessions; `CODEX_HOME` may name another one."""

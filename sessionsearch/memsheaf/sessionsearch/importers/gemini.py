@@ -39,6 +39,7 @@ class GeminiImporter:
 
     name = _FORMAT
     incremental = False
+    exclusive = True
 
     def places(self) -> list[Path]:
         """The folder of all projects; `GEMINI_CLI_HOME` may name another home."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,15 @@ from .base import Importer
 from .source import Source
 from .walk import FoundFile, Unreadable, walk
 
-__all__ = ["Detected", "Found", "Importers", "Places", "discover", "load_importers"]
+__all__ = [
+    "Detected",
+    "Found",
+    "Importers",
+    "Places",
+    "discover",
+    "exclusive_places",
+    "load_importers",
+]
 
 _SURE_ENOUGH = 0.5
 _CERTAIN = 0.95
@@ -21,7 +30,10 @@ _CERTAIN = 0.95
 
 @runtime_checkable
 class Places(Protocol):
-    """An importer that knows where its program keeps transcripts."""
+    """An importer that knows where its program keeps transcripts.
+
+    With an attribute `exclusive` that is true, files there are read by it alone.
+    """
 
     def places(self) -> Iterable[Path]:
         """Folders or files that may be there."""
@@ -120,6 +132,20 @@ def load_importers() -> Importers:
         else:
             broken.append(f"{plugin.name} of {plugin.distribution}: it is no importer")
     return Importers(working, tuple(broken))
+
+
+def exclusive_places(importers: Importers) -> list[tuple[str, Importer]]:
+    """The folders in which nothing but an importer's own format is a transcript, and whose.
+
+    Programs keep more there than sessions: what a tool answered, notes that a model wrote. Such a
+    file may look like a chat of another format, and its words are not the user's.
+    """
+    return [
+        (os.path.join(os.path.realpath(place), ""), importer)
+        for importer in importers.working.values()
+        if isinstance(importer, Places) and getattr(importer, "exclusive", False)
+        for place in cast("Places", importer).places()
+    ]
 
 
 def discover(importers: Importers | None = None) -> list[Found]:

@@ -17,7 +17,7 @@ from memsheaf.stack import NotFound, Scope
 
 from .archives import flaws
 from .base import Event, Importer, ImportOptions
-from .plugins import Importers, load_importers
+from .plugins import Importers, exclusive_places, load_importers
 from .source import Position, Problem, Source
 from .state import FileState, ImportState, fingerprint
 from .summary import FileReport, ImportSummary, Progress, ProgressCallback
@@ -141,6 +141,7 @@ class _Run:
     _done: _Done = field(default_factory=lambda: _Done(0, 0))
     _progress: ProgressCallback | None = None
     _likely: Importer | None = None  # what the last file was
+    _places: list[tuple[str, Importer]] | None = None
 
     def over(
         self, files: list[FoundFile | Unreadable], progress: ProgressCallback | None
@@ -170,7 +171,7 @@ class _Run:
             importer = self._resumed(file, known)
             failed: tuple[str, ...] = ()
             if importer is None:
-                detected = self.importers.detect(source, self._likely)
+                detected = self._asked(file.path).detect(source, self._likely)
                 importer, failed = detected.importer, detected.failed
                 self._likely = importer or self._likely
             if importer is None and (reasons := flaws(source)):
@@ -187,6 +188,14 @@ class _Run:
             return [self._source(file, source, importer, writer)]
         except OSError as error:
             return [_failed(str(file.path), error.strerror or type(error).__name__)]
+
+    def _asked(self, path: Path) -> Importers:
+        """The importers that may read a file: one alone in the folder of its program."""
+        if self._places is None:
+            self._places = exclusive_places(self.importers)
+        real = os.path.realpath(path)
+        owner = next((each for place, each in self._places if real.startswith(place)), None)
+        return self.importers if owner is None else Importers({owner.name: owner})
 
     def _source(
         self, file: FoundFile, source: Source, importer: Importer, writer: Writer

@@ -10,7 +10,8 @@ from pathlib import Path
 
 __all__ = ["FoundFile", "Unreadable", "walk"]
 
-_LEFT_OUT = {".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"}
+_OUTPUTS = {"tool-results", "tool-outputs"}  # where agents put what a tool answered: others' words
+_LEFT_OUT = {".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"} | _OUTPUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ def walk(paths: Iterable[str | Path]) -> Iterator[FoundFile | Unreadable]:
     """Every regular file under the paths, in the order of names.
 
     A file or folder that is reached twice, by links or by overlapping paths, counts once.
-    Folders of version control and of installed packages are left out, unless named.
+    Folders of version control, of installed packages and of tools' results are left out, unless
+    named.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
