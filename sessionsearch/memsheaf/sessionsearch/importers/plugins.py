@@ -139,13 +139,25 @@ def exclusive_places(importers: Importers) -> list[tuple[str, Importer]]:
 
     Programs keep more there than sessions: what a tool answered, notes that a model wrote. Such a
     file may look like a chat of another format, and its words are not the user's.
+
+    Raises:
+        RegistrationError: An importer's place cannot be told.
     """
     return [
         (os.path.join(os.path.realpath(place), ""), importer)
         for importer in importers.working.values()
-        if isinstance(importer, Places) and getattr(importer, "exclusive", False)
-        for place in cast("Places", importer).places()
+        if getattr(importer, "exclusive", False)
+        for place in _places_of(importer)
     ]
+
+
+def _places_of(importer: Importer) -> list[Path]:
+    if not isinstance(importer, Places):
+        return []
+    try:
+        return list(cast("Places", importer).places())
+    except Exception as error:
+        raise RegistrationError(f"importer {importer.name} cannot tell its places") from error
 
 
 def discover(importers: Importers | None = None) -> list[Found]:
@@ -156,13 +168,7 @@ def discover(importers: Importers | None = None) -> list[Found]:
     """
     found = []
     for name, importer in (importers or load_importers()).working.items():
-        if not isinstance(importer, Places):
-            continue
-        try:
-            places = list(cast("Places", importer).places())
-        except Exception as error:
-            raise RegistrationError(f"importer {name} cannot tell its places") from error
-        for place in places:
+        for place in _places_of(importer):
             under = [] if _absent(place) else list(walk([place]))
             sizes = [each.size for each in under if isinstance(each, FoundFile)]
             closed = tuple(each for each in under if isinstance(each, Unreadable))
