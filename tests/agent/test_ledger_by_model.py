@@ -102,10 +102,19 @@ def test_two_ledgers_of_a_file_hold_what_was_kept_and_not_forgotten(
         for number, (name, *given) in enumerate(calls):
             ledger = ledgers[number % 2]
             if name == "keep":
-                *place, held, mark, since = given
+                owner, conversation, turn, held, mark, since = given
                 made = Sent(f"{number:08x}", f"block {number}", mark)
-                kept = ledger.keep(*place, made.block_id, made.text, held, mark=mark, since=since)
-                assert kept == table.keep(tuple(place), made, held, since)
+                kept = ledger.keep(
+                    owner,
+                    conversation,
+                    turn,
+                    made.block_id,
+                    made.text,
+                    held,
+                    mark=mark,
+                    since=since,
+                )
+                assert kept == table.keep((owner, conversation, turn), made, held, since)
             elif name == "drop":
                 assert ledger.drop(given[0]) == sum(map(table.drop, given[0]))
             elif name == "outdate":
