@@ -322,3 +322,22 @@ def test_fences_look_no_further_than_a_bound() -> None:
 
     next(fenced(lines()))
     assert read < 10
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_aider_a_heading_of_the_model_is_no_prompt(read: Reader, end: str) -> None:
+    text = (
+        "# aider chat started at 2024-05-01 10:00:00\n\n> Aider v0.86  \n\n"
+        "#### fix the pump  \n####   \n#### and the valve  \n\n"
+        "#### Step 1\nPrime it.\n\n####\n\n#### Step 2\nOpen it.\n\n> a quotation\n\n"
+        "#### thanks  \n"
+    )
+    assert read(AIDER, text.replace("\n", end)).told == [
+        ("tool", "Aider v0.86"),
+        ("user", "fix the pump\n\nand the valve"),
+        ("assistant", "#### Step 1\nPrime it.\n\n####\n\n#### Step 2\nOpen it."),
+        ("tool", "a quotation"),
+        ("user", "thanks"),
+    ]
+    bare = read(AIDER, "# aider chat started at 2024-05-01 10:00:00\n\n#### Step 1\nPrime it.\n")
+    assert bare.told == [("user", "Step 1"), ("assistant", "Prime it.")]

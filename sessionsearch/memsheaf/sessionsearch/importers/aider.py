@@ -18,6 +18,8 @@ __all__ = ["AiderImporter"]
 
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _MODEL = re.compile(r"^(?:Main model|Models?): (\S+)", re.MULTILINE)
+_PROMPT = re.compile(r"####(?: (?P<text>.*))?\s*", re.DOTALL)
+_ENDED = re.compile(r"####(?: (?P<text>.*))?  \r?", re.DOTALL)
 _LOOKED_AT = 400  # lines of the head
 _NAME = ".aider.chat.history.md"
 _PIECE = 1 << 20  # bytes of a line that is passed over
@@ -45,6 +47,7 @@ class AiderImporter:
     def read(self, source: Source, options: ImportOptions) -> Iterator[Event]:
         """Each session in turn; the part of one with which the file begins is one too."""
         project = str(source.path.resolve().parent)
+        prompt = _prompts(source.head_text)
         with closing(source.open()) as file:
             lines = _lines(file, options.max_record)
             until = next((start for line in lines if (start := _start(line))), None)
@@ -52,8 +55,17 @@ class AiderImporter:
             history = _History(file, options.max_record)
             while not history.ended:
                 started = history.started
-                turns = _turns(history.session(), history.number, options.max_record)
+                turns = _turns(history.session(), history.number, options.max_record, prompt)
                 yield from _session(started, until, project, turns, options.max_record)
+
+
+def _prompts(head: str) -> re.Pattern[str]:
+    """What a line of a prompt looks like in a history.
+
+    Aider ends it with two spaces. A heading of the model's has none; where an editor took them
+    all away it cannot be told from a prompt.
+    """
+    return _ENDED if any(map(_ENDED.fullmatch, head.split("\n"))) else _PROMPT
 
 
 class _History:
@@ -142,14 +154,16 @@ def _session(
         yield Skipped("session without a prompt")
 
 
-def _turns(lines: Iterable[str | None], before: int, limit: int) -> Iterator[_Turn]:
+def _turns(
+    lines: Iterable[str | None], before: int, limit: int, prompt: re.Pattern[str]
+) -> Iterator[_Turn]:
     """Each stretch of lines of one speaker.
 
     A blank line ends a prompt. It does not end output or an answer.
     """
     role, block, begins, size = "", list[str](), before, 0
     for number, (line, inside) in enumerate(fenced(lines), before + 1):
-        speaker, text = ("assistant", line) if inside else _speaker(line)
+        speaker, text = ("assistant", line) if inside else _speaker(line, prompt)
         if text is not None and not text.strip() and speaker == "assistant" != role:
             if role == "user":
                 yield from _turn(role, begins, block, size > limit)
@@ -172,11 +186,11 @@ def _turn(role: str, line: int, lines: list[str], too_long: bool) -> Iterator[_T
         yield _Turn(role, line, None if too_long else text)
 
 
-def _speaker(line: str | None) -> tuple[str, str | None]:
+def _speaker(line: str | None, prompt: re.Pattern[str]) -> tuple[str, str | None]:
     if line is None:
         return "assistant", None
-    if line.startswith("#### ") or line.rstrip() == "####":
-        return "user", line[5:].rstrip()
+    if line.startswith("####") and (found := prompt.fullmatch(line)):
+        return "user", (found["text"] or "").rstrip()
     if line.startswith("> ") or line.rstrip() == ">":
         return "tool", line[2:].rstrip()
     return "assistant", line
