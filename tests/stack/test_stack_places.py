@@ -265,6 +265,21 @@ def test_an_id_map_that_is_damaged_or_a_link_is_told(foreign_shelf: Make, tmp_pa
     assert victim.read_bytes() == whole
 
 
+def test_an_id_map_that_is_closed_keeps_what_comes_late_and_stays_closed(tmp_path: Path) -> None:
+    native = NativeIds(tmp_path / "ids.db")
+    native.add("far", "ours", ["theirs"])
+    native.close()
+    native.add("far", "late", ["also theirs"])
+    assert native.native("far", "late") == ("also theirs",)
+    names = [f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd")]
+    opened = [os.readlink(name) for name in names if os.path.lexists(name)]
+    assert not [name for name in opened if name.startswith(str(tmp_path))]
+    native.close()
+    again = NativeIds(tmp_path / "ids.db")
+    assert again.ours("far", ["also theirs"]) == "late"
+    again.close()
+
+
 def test_a_child_does_not_wait_for_a_lock_of_the_parent(tmp_path: Path) -> None:
     native = NativeIds(tmp_path / "ids.db")
     native.add("far", "ours", ["theirs"])

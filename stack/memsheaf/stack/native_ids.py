@@ -37,6 +37,7 @@ class NativeIds:
         self._timeout = timeout
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
         self._used = path is not None and os.path.exists(path)  # False where it may not be seen
         _MAPS.add(self)
 
@@ -79,6 +80,9 @@ class NativeIds:
                 raise ProviderUnavailable(
                     f"the id map {self._path} cannot be opened: {error.strerror}"
                 ) from error
+            finally:
+                if self._closed:
+                    self._let_go()
 
     @property
     def used(self) -> bool:
@@ -130,11 +134,15 @@ class NativeIds:
             )
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; a write that ends later opens it for as long as that takes."""
         with self._lock:
-            if self._connection is not None and self._pid == os.getpid():
-                self._connection.close()
-            self._connection = None
+            self._closed = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._connection is not None and self._pid == os.getpid():
+            self._connection.close()
+        self._connection = None
 
 
 _MAPS: weakref.WeakSet[NativeIds] = weakref.WeakSet()
