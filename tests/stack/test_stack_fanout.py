@@ -238,6 +238,28 @@ def test_a_timed_out_write_is_unknown_and_its_late_end_is_told(
     assert made.id in slow.records
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_forget_is_not_verified_while_a_write_that_timed_out_may_yet_come(
+    shelf: Make, gate: threading.Event, many: bool
+) -> None:
+    slow = shelf("slow", before=lambda hook: hook.startswith("store") and gate.wait(60))
+    with MemoryStack([slow, shelf("good")], scope=MIRA, write_timeout=0.2) as stack:
+        made = stack.store_many(["tea"])[0] if many else stack.store("tea")
+        other = stack.store_many(["coffee"])[0].id
+        report = stack.forget(made.id)
+        assert (report.forgotten, report.verified, report.unverified) == (True, False, ("slow",))
+        assert len(stack.late_outcomes()) == 0
+        gate.set()
+        for _ in range(500):
+            if len(stack.late_outcomes()) == 2:
+                break
+            time.sleep(0.01)
+        assert made.id in slow.records  # as the report said it may
+        report = stack.forget(made.id)
+        assert (report.deleted, report.verified) == ((made.id,), True)
+        assert stack.forget(other).verified
+
+
 def test_the_breaker_opens_per_operation_and_closes_on_retry(shelf: Make) -> None:
     sick = {"search"}
 

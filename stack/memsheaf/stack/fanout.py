@@ -69,6 +69,7 @@ class Answer:
     request: Request
     outcome: Outcome
     value: Any = None
+    given_up: bool = False
 
 
 class _Runner:
@@ -255,7 +256,8 @@ class FanOut:
         if late is not None:
             call.when_ended(lambda call: late(self._ended(operation, request, call)))
         reason = f"timed out after {limit:.3g} s"
-        return _answer(request, operation, Status.TIMED_OUT, reason, elapsed=limit)
+        answer = _answer(request, operation, Status.TIMED_OUT, reason, elapsed=limit)
+        return replace(answer, given_up=True)
 
     def _ended(self, operation: Operation, request: Request, call: Call) -> Answer:
         if call.error is not None:

@@ -169,6 +169,7 @@ class Forgetter:
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Outcome, ...]]:
         """Ask by id, and by text where it is known; returns who still shows it, who cannot say."""
         core = self._core
+        going = core.delivery.going(known)  # asked first: what ends from here on is seen
         answers = [
             answer
             for target, places in known.items()
@@ -201,7 +202,9 @@ class Forgetter:
             check = checks.get(m.name)
             stores = m.mode.reads or m.mode.writes
             skipped = check is not None and check.status is Status.SKIPPED
-            if stores and not (check is not None and check.complete):
+            if m.name in going:
+                unverified.append(m.name)
+            elif stores and not (check is not None and check.complete):
                 reachable = not skipped or m.cannot_answer(scope) is None
                 if reachable:
                     unverified.append(m.name)
