@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ from memsheaf.sessionsearch.importers import (
     runner,
     writer,
 )
-from memsheaf.stack import Scope, ScopeError
+from memsheaf.sessionsearch.importers.state import ImportState
+from memsheaf.stack import Scope, ScopeError, disk_files
 
 if TYPE_CHECKING:
     from tests.sessionsearch.importers.conftest import Desk
@@ -344,3 +346,27 @@ def test_two_imports_at_once_make_one(desk: Desk) -> None:
         thread.join()
     assert sum(added) == 300
     assert desk.words() == [f"word {n}" for n in range(300)]
+
+
+def test_one_process_makes_the_state_of_imports_and_the_others_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, build = tmp_path / "imports", disk_files._build
+    built, opened = [], []
+
+    def slowly(*arguments: Any) -> None:
+        built.append(arguments)
+        time.sleep(0.05)
+        build(*arguments)
+
+    def open_it() -> None:
+        with ImportState(folder, MIRA) as state:
+            opened.append(state.get(folder))
+
+    monkeypatch.setattr(disk_files, "_build", slowly)
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(built), opened) == (1, [None] * 4)

@@ -13,6 +13,7 @@ from typing import Self
 
 from memsheaf.stack import Scope, StoreCorrupt
 from memsheaf.stack.disk import DBNAME, SETTINGS, SharedCache, our_errors
+from memsheaf.stack.disk_files import make_cache
 
 from .source import HEAD, Position
 
@@ -99,8 +100,7 @@ class ImportState:
 
 def _opened(folder: Path, timeout: float) -> SharedCache:
     with our_errors("opening the state of imports"):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(folder / DBNAME, os.O_RDWR | os.O_CREAT, 0o600))  # its log takes the mode
+        make_cache(folder, timeout)
         if (folder / DBNAME).stat().st_mode & 0o077:  # made by an earlier version
             (folder / DBNAME).chmod(0o600)
         rows = SharedCache(str(folder), timeout, **SETTINGS)
