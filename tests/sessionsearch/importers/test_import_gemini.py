@@ -138,6 +138,24 @@ def test_a_session_that_grows_adds_its_new_parts(desk: Desk) -> None:
     assert [item.type for item in desk.items(ID)][2:] == ["tool_call", "tool_result"]
 
 
+def test_what_the_program_sends_in_the_users_name_is_an_event(desk: Desk) -> None:
+    setup = "<session_context>\nThis is the Gemini CLI. We are setting up the context.\n"
+    hook = "<hook_context>The pump is old.</hook_context>"
+    records = [
+        message("u1", "user", setup),
+        message("u2", "user", [{"text": "Is the well dry?"}, {"text": hook}]),
+        message("u3", "user", "System: Please continue."),
+        message("u4", "user", "What does <hook_context> mean?"),
+    ]
+    desk.file("a.jsonl", [HEADER, *records])
+    desk.run()
+    assert desk.words(ID) == ["Is the well dry?", "What does <hook_context> mean?"]
+    events = [(each.role, each.text) for each in desk.items(ID) if each.type == "event"]
+    texts = (setup, hook, "System: Please continue.")
+    assert events == [("system", text) for text in texts]
+    assert desk.log.conversation(ID, MIRA).title == "Is the well dry?"
+
+
 def test_files_that_were_put_in_and_sub_agents_are_not_the_users_words(desk: Desk) -> None:
     sent = [{"text": "Look at @well.md"}, {"text": "--- Content of well.md ---\ndry"}]
     shown = message("u1", "user", sent, displayContent="Look at @well.md")

@@ -31,7 +31,12 @@ __all__ = ["GeminiImporter"]
 _FORMAT = "gemini-cli"
 _TALK = {"user", "gemini"}
 _NOTES = {"info", "warning", "error"}
-_SETUP = "This is the Gemini CLI. We are setting up the context"
+_INJECTED = (
+    "This is the Gemini CLI. We are setting up the context",
+    "<session_context>",
+    "<hook_context>",
+    "System: Please continue.",
+)
 
 
 class GeminiImporter:
@@ -119,13 +124,15 @@ class _Messages:
             yield Skipped(kind or "unknown")
 
     def _user(self, line: int, message: Mapping[str, Any]) -> Iterator[Event]:
-        text = content_text(message.get("content"))
-        shown = content_text(message.get("displayContent"))
+        text, put_in = _own(message.get("content"))
+        shown = _own(message.get("displayContent"))[0]
         own = shown if shown.strip() else text
-        if self._child or own.lstrip().startswith(_SETUP):
-            yield self._item(line, message, "text", "event", own, role="system")
-        elif own.strip():
-            yield self._item(line, message, "text", "message", own, role="user")
+        if own.strip():
+            kind, role = ("event", "system") if self._child else ("message", "user")
+            yield self._item(line, message, "text", kind, own, role=role)
+        if put_in:
+            part = "injected" if own.strip() else "text"
+            yield self._item(line, message, part, "event", put_in, role="system")
         if shown.strip() and text.strip() not in ("", shown.strip()):  # files that were put in
             yield self._item(line, message, "sent", "event", text, role="system")
 
@@ -191,6 +198,17 @@ class _Messages:
             metadata=some(id=original, model=label(message.get("model"))),
             **more,
         )
+
+
+def _own(content: object) -> tuple[str, str]:
+    """The words of a message, and what the program put beside or in place of them."""
+    own: list[str] = []
+    put_in: list[str] = []
+    for part in content if isinstance(content, list) else [content]:
+        text = content_text(part)
+        if text:
+            (put_in if text.lstrip().startswith(_INJECTED) else own).append(text)
+    return "\n".join(own), "\n".join(put_in)
 
 
 _ORIGINS = {
