@@ -65,6 +65,22 @@ TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+def test_a_title_waits_for_its_session_while_others_come(desk: Desk) -> None:
+    title = {"type": "custom-title", "customTitle": "The well", "sessionId": "s"}
+    path = desk.file("a.jsonl", [claude("user", "1", "Another", sessionId="t"), title])
+    desk.run()
+    for number in range(2):
+        desk.append(path, json.dumps(claude("user", f"t{number}", "More", sessionId="t")) + "\n")
+        desk.run()
+    desk.append(path, json.dumps(claude("user", "2", "Is the well dry?")) + "\n")
+    assert desk.run().added == 1
+    assert desk.log.conversation("claude-code:s", MIRA).title == "The well"
+    assert desk.words("claude-code:t") == ["Another", "More", "More"]
+    size = path.stat().st_size
+    desk.append(path, json.dumps(claude("user", "3", "It is.")) + "\n")
+    assert desk.run().bytes == path.stat().st_size - size  # nothing is read again
+
+
 def facts(item: Item) -> tuple[object, ...]:
     return item.type, item.role, item.text, dict(item.data), item.response_id, dict(item.metadata)
 

@@ -214,6 +214,7 @@ class _Run:
                 except Exception as error:  # a plugin's fault costs only this file
                     broken = f"importer {importer.name} failed: {type(error).__name__}"
                     break
+                writer.place = source.done
                 if not writer.take(event):
                     continue
                 ahead = source.done
@@ -227,8 +228,7 @@ class _Run:
         writer.flush()
         self._done.added += writer.added
         if broken is None:
-            # What describes a conversation that has no item yet is read again with its first one.
-            place = first if writer.waits else source.done
+            place = writer.unfinished(first) or source.done
             self._keep(file, importer, writer, place, stamp=file.stamp)
         else:
             writer.problem(Problem(None, broken))

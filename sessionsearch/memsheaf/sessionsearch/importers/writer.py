@@ -14,7 +14,7 @@ from memsheaf.stack import IdUnavailable, InvalidRecord, NotFound, Scope
 
 from .base import Entry, Header, Skipped
 from .earlier import Earlier
-from .source import Problem
+from .source import Position, Problem
 
 __all__ = ["Writer"]
 
@@ -38,6 +38,7 @@ class _Held:
     last_seq: int = -1  # when it was first looked at
     title: str | None = None
     changed: bool = False
+    place: Position | None = None  # where the source told of it first
     items: list[NewItem] = field(default_factory=list)
     numbered: dict[int, NewItem] = field(default_factory=dict)  # the log may have them
     before: NewItem | None = None  # the last item of the batch before
@@ -58,11 +59,13 @@ class Writer:
         problems: The first problems; `problem_count` counts all.
         witness: A conversation that the log holds because of this file.
         written: The conversations that got or had items.
+        place: Where the source is.
     """
 
     def __init__(self, log: ConversationLog, scope: Scope, fallback: datetime) -> None:
         self._log, self._scope, self._fallback = log, scope, fallback
         self._held: dict[str, _Held] = {}
+        self.place = Position()
         self._waiting: dict[str, None] = {}  # conversations with something to write, in order
         self._count = self._text = 0
         self.added = self.known = self.refused = self.problem_count = 0
@@ -96,13 +99,17 @@ class Writer:
             self.problem(Problem(None, f"an importer gave a {type(event).__name__}"))
         return self._count >= _BATCH or self._text >= _BATCH_TEXT
 
-    @property
-    def waits(self) -> bool:
-        """Whether what came is of use only with items that are still to come."""
-        if self.written:
-            return False
-        described = any(held.changed and not held.exists for held in self._held.values())
-        return described or self.witness is None
+    def unfinished(self, first: Position) -> Position | None:
+        """Where what is of use only with items that are still to come begins; None for nowhere.
+
+        Args:
+            first: Where reading began.
+        """
+        if not self.written and self.witness is None:
+            return first
+        described = (held for held in self._held.values() if held.changed and not held.exists)
+        places = [held.place for held in described if held.place is not None]
+        return min(places, key=lambda place: place.offset, default=None)
 
     def problem(self, problem: Problem) -> None:
         """Count a problem, and keep it where it is one of the first."""
@@ -210,6 +217,7 @@ class Writer:
             held.changed = True
         if held.changed:
             self._waiting[header.conversation] = None
+            held.place = held.place or self.place
 
     def _conversation(self, conversation: str) -> _Held:
         held = self._held.get(conversation)
