@@ -47,6 +47,19 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_read(desk: Desk) -> None:
     assert pipe.files[0].problems == (Problem(None, "neither a file nor a folder"),)
 
 
+def test_a_draft_that_goes_while_the_folder_is_read_is_no_failure(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.file("a.jsonl", [desk.user("1", "one")])
+    (desk.folder / "dangling").symlink_to("nowhere")
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*listed(path), ".a.jsonl.tmp"])
+    summary = desk.run()
+    assert summary.added == 1
+    assert [Path(f.path).name for f in summary.files if f.status == "failed"] == ["dangling"]
+    assert desk.run(desk.folder / "gone").files[0].status == "failed"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_without_rights_is_told(desk: Desk) -> None:
     path = desk.file("a.jsonl", [desk.user("1", "one")])

@@ -66,6 +66,8 @@ def _under(top: Path, seen: set[tuple[int, int]]) -> Iterator[FoundFile | Unread
             elif path == top:
                 yield Unreadable(path, "neither a file nor a folder")
         except OSError as error:
+            if path != top and not os.path.lexists(path):
+                continue  # it went between two looks, as drafts of files do
             yield Unreadable(path, error.strerror or type(error).__name__)
 
 
