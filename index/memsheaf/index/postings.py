@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,12 @@ from .queries import words_of
 from .segment import Segment
 from .sources import Source
 
-__all__ = ["Part", "Runs", "RunsCache", "Term", "lengths_since", "look_up", "unite"]
+__all__ = ["Part", "Runs", "RunsCache", "lengths_since", "look_up", "unite"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_LONG = 512
+_LONG = 128
 """Postings from which the runs of a list are remembered."""
 _COUNTED = np.append(FREQUENCIES[:-1], FREQUENCIES[-2]).repeat(256)
 """What a code counts in the frequency of a run; exact to 31."""
@@ -70,6 +70,10 @@ class Runs:
                 values = np.bincount(self._numbers(), values, len(self.starts))
             self._frequencies = values
         return self._frequencies
+
+    def places(self, postings: Ints) -> Ints:
+        """Where postings lie after the begin of the term's, by their numbers."""
+        return postings if self.at is None else self.at.take(postings)
 
     def peaks(self, weights: Floats) -> Floats:
         """The largest weight in each run, by a table of the weights of all codes."""
@@ -175,28 +179,13 @@ class Part:
         partitions = part.partitions
         return np.array([self._number(partitions[doc]) for doc in docs.tolist()], np.int32)
 
-    def locate(self, place: int, runs: Runs, postings: Ints) -> None:
-        """Turn the numbers of postings of a term's runs into places for `items`."""
-        if len(postings):
-            if runs.at is not None:
-                postings[:] = runs.at.take(postings)
-            postings += self._source.bounds[place][0]
+    def begin(self, place: int) -> int:
+        """Where the postings of a term begin."""
+        return self._source.bounds[place][0]
 
     def items(self, places: Ints) -> tuple[Ints, npt.NDArray[np.uint16]]:
         """The number of insertion and the code of the document of each posting."""
         return self._order.take(self._source.docs.take(places)), self._source.codes.take(places)
-
-
-class Term(NamedTuple):
-    """A distinct word of a query.
-
-    Attributes:
-        times: How often the query has it.
-        place: Its place in the query, for `Part.runs`; None where no document ever had it.
-    """
-
-    times: int
-    place: int | None
 
 
 def _runs(groups: npt.NDArray[np.int32], codes: npt.NDArray[np.uint16], at: Ints | None) -> Runs:
@@ -205,16 +194,15 @@ def _runs(groups: npt.NDArray[np.int32], codes: npt.NDArray[np.uint16], at: Ints
     new[:1] = True
     np.not_equal(groups[1:], groups[:-1], out=new[1:])
     starts = new.nonzero()[0]
-    counts = np.ones_like(starts)
-    if len(starts) < len(groups):
-        np.subtract(starts[1:], starts[:-1], out=counts[:-1])
-        counts[-1] = len(groups) - starts[-1]
+    counts = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(groups) - starts[-1:]
     return Runs(groups.take(starts).astype(np.int64), counts, starts, codes, at)
 
 
 def look_up(
     index: BM25Index, text: str, cache: RunsCache, number: Callable[[Partition], int]
-) -> tuple[list[Part], list[Term]]:
+) -> tuple[list[Part], list[int], int]:
     """Return the parts of an index at one moment, and the distinct words of a text.
 
     Args:
@@ -223,20 +211,24 @@ def look_up(
         cache: What is remembered of the index.
         number: The number of a partition; always the same, and different for each.
 
+    Returns:
+        The parts; how often the text has each of the words that some document had, which `Part`
+        knows by their place here; how many other words the text has.
+
     >>> index = BM25Index("plain", partition_fields=1)
     >>> index.add("a", "sea and salt sea", partition=("7",))
-    >>> found = look_up(index, "salt sea", RunsCache(), lambda names: int(names[0] or 0))
-    >>> [part], [sea, salt] = found
-    >>> part.runs(sea.place).groups.tolist(), part.runs(sea.place).frequencies.tolist()
-    ([7], [2.0])
+    >>> found = look_up(index, "salt moon", RunsCache(), lambda names: int(names[0] or 0))
+    >>> [part], times, unknown = found
+    >>> times, unknown, part.runs(0).groups.tolist(), part.runs(0).frequencies.tolist()
+    ([1], 1, [7], [1.0])
     """
-    _, words = words_of(index._store.vocabulary, index.analyzer, text)
-    terms = [slot[0][0] for _, slot in words if slot]
+    _, asked = words_of(index._store.vocabulary, index.analyzer, text)
+    known = [(times, slot[0][0]) for times, slot in asked if slot]
+    terms = [term for _, term in known]
     sources, *_ = index._store.snapshot(terms, ())
     cache.keep([s.part for s in sources if isinstance(s.part, Segment)])
-    places = iter(range(len(terms)))
-    asked = [Term(times, next(places) if slot else None) for times, slot in words]
-    return [Part(source, terms, cache, number) for source in sources], asked
+    parts = [Part(source, terms, cache, number) for source in sources]
+    return parts, [times for times, _ in known], len(asked) - len(known)
 
 
 def unite(index: BM25Index) -> None:

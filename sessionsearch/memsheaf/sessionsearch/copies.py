@@ -17,6 +17,8 @@ def without_copies(found: Sequence[Candidate]) -> list[Placed]:
 
     The second time that a conversation says a text joins the second time of the others.
     """
+    if len({each.same_text for each in found}) == len(found):
+        return [(each, []) for each in found]
     places: list[Placed] = []
     by_text: dict[int, list[Placed]] = {}
     times: dict[tuple[int, int], int] = {}

@@ -177,8 +177,7 @@ class DefaultIndex:
             evidence.relevance(rows),
             table["same_text"].take(rows),
         )
-        lists = (column.tolist() for column in columns)
-        return [Candidate(*values) for values in zip(*lists, strict=True)]
+        return list(map(Candidate, *[column.tolist() for column in columns]))
 
     def counts(self, query: ItemQuery) -> Counts:
         """What the query looked at."""

@@ -210,8 +210,12 @@ class Evidence:
         """What items, their neighbours and their sessions hold."""
         table, ranking = self._catalog.rows, self._ranking
         owners = table["conversation"].take(rows)
-        lent = ranking.prior / (1 + table["words"].take(rows) / ranking.tau)
-        lent *= self._scaled.take(owners)
+        fading = table["words"].take(rows)
+        fading /= ranking.tau
+        fading += 1
+        lent = self._scaled.take(owners)
+        lent *= ranking.prior
+        lent /= fading
         factors = self._setting.factors
         factor = None if factors is None else factors.take(table["kind"].take(rows))
         return _Found(rows, self._reached(rows, owners), lent, factor, top)

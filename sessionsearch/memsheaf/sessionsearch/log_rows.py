@@ -135,14 +135,15 @@ def at_places(
     """The items, by numbers of conversation and item, that the scope may read."""
     shown = {}
     owners: dict[int, Conversation | None] = {}
+    cursor = connection.cursor()
     for row, seq in places:
         if row not in owners:
-            found = connection.execute(FIND_ROW, (row,)).fetchone()
+            found = cursor.execute(FIND_ROW, (row,)).fetchone()
             held = None if found is None else held_from(found)
             owners[row] = held.conversation if held and _may_read(scope, held) else None
         owner = owners[row]
         if owner is not None:
-            values = connection.execute(ITEM_AT, (row, seq)).fetchone()
+            values = cursor.execute(ITEM_AT, (row, seq)).fetchone()
             if values is not None:
                 shown[row, seq] = owner, item_from(owner.id, values)
     return shown
