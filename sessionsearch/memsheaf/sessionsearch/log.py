@@ -26,6 +26,7 @@ from .log_removal import finish_erasures, hide, overwrite
 from .log_rows import (
     ITEM_FIELDS,
     at_places,
+    carried,
     describe,
     encoded,
     find,
@@ -43,6 +44,7 @@ from .log_schema import (
     CHANGES,
     CONVERSATIONS,
     ITEMS,
+    KEYS,
     MARK,
 )
 from .log_values import END, by_order, number_of, time_of, types_of
@@ -187,6 +189,32 @@ class ConversationLog:
         statement = by_order(ITEMS, order)
         with self._file.reading() as connection:
             return read(connection, visible(connection, conversation, scope), statement, values)
+
+    def keys(
+        self, conversation: str, scope: Scope, *, after: int = -1, before: int | None = None
+    ) -> dict[int, str]:
+        """The keys of a conversation's items by number, for a log that takes the items over.
+
+        Each is what `NewItem.key` takes: the other log then knows the item by the key that it
+        has here. Items without a key are left out.
+
+        Args:
+            conversation: Its id.
+            scope: Whose conversations may be seen.
+            after: Only numbers above this one.
+            before: Only numbers below this one.
+        """
+        scope.require_readable()
+        values: dict[str, Any] = {
+            "after": number_of("after", after, -1, lowest=-END),
+            "before": number_of("before", before, END, lowest=-END),
+        }
+        with self._file.reading() as connection:
+            held = visible(connection, conversation, scope)
+            if held is None:
+                return {}
+            rows = connection.execute(KEYS, {"conversation": held.row, **values})
+            return {seq: carried(key) for seq, key in rows}
 
     def item(self, item_id: str, scope: Scope) -> Item:
         """One item by its id, `<conversation>:<seq>`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,10 +20,12 @@ __all__ = [
     "ITEM_FIELDS",
     "Held",
     "at_places",
+    "carried",
     "describe",
     "encoded",
     "find",
     "held_from",
+    "is_carried",
     "item_from",
     "micros",
     "only_new",
@@ -30,6 +33,8 @@ __all__ = [
     "visible",
 ]
 
+_CARRIED = "key of another log: "
+_CARRIED_KEY = re.compile(rf"{_CARRIED}([0-9a-f]{{32}})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ORIGINS = {origin.value: origin for origin in ItemOrigin}
 
@@ -77,7 +82,19 @@ def encoded(item: object, recorded: int) -> dict[str, Any]:
     }
 
 
+def carried(digest: bytes) -> str:
+    """A key of which only the hash is known, as `NewItem.key` takes it."""
+    return f"{_CARRIED}{digest.hex()}"
+
+
+def is_carried(key: object) -> bool:
+    """Whether it is what `carried` gives."""
+    return isinstance(key, str) and _CARRIED_KEY.fullmatch(key) is not None
+
+
 def _digest(key: str) -> bytes:
+    if found := _CARRIED_KEY.fullmatch(key):
+        return bytes.fromhex(found[1])
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

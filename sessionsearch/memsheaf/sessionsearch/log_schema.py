@@ -21,6 +21,7 @@ __all__ = [
     "ITEMS",
     "ITEM_AT",
     "ITEM_FIELDS_AT",
+    "KEYS",
     "MARK",
     "REFRESH",
     "VERSION",
@@ -138,6 +139,10 @@ ITEMS = {
 
 ITEM_AT = f"SELECT {_ITEM} FROM items WHERE conversation = ? AND seq = ? AND NOT deleted"
 
+KEYS = """
+    SELECT seq, key FROM items
+    WHERE conversation = :conversation AND seq > :after AND seq < :before AND key IS NOT NULL
+"""
 ITEM_FIELDS_AT = f"SELECT conversation, {_ITEM} FROM items WHERE position = ?"
 ADD_CHANGE = """
     INSERT INTO changes (conversation, low, high, erased, mark) VALUES (?, ?, ?, ?, randomblob(8))

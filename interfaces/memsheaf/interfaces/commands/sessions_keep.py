@@ -160,8 +160,11 @@ def _lines(kept: Place, found: list[Conversation]) -> Iterator[dict[str, Any]]:
         yield {"conversation": conversation_json(conversation)}
         after = -1
         while page := kept.search.read(conversation.id, scope=kept.scope, after=after, limit=_PAGE):
+            within = {"after": after, "before": page[-1].seq + 1}
+            keys = kept.search.log.keys(conversation.id, kept.scope, **within)
             for item in page:
-                yield {"item": item_json(item)}
+                known = {"key": keys[item.seq]} if item.seq in keys else {}
+                yield {"item": item_json(item) | known}
             after = page[-1].seq
 
 

@@ -53,11 +53,14 @@ class Entry:
         item: The item; its key is the original id, or a stable hash.
         seq: Its number in the log that it was exported from. Where the conversation has the
             same item under that number, it is known.
+        keyed: Whether the log that it was exported from knew it by its key. The number then
+            counts only where the conversation's own item of that number has no key.
     """
 
     conversation: str
     item: NewItem
     seq: int | None = None
+    keyed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

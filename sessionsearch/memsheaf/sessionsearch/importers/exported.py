@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from memsheaf.sessionsearch.log_rows import is_carried
 from memsheaf.stack import parse_time
 
 from .base import Entry, Event, Header, ImportOptions
@@ -71,11 +72,16 @@ def _entry(conversation: str, line: int, item: Mapping[str, Any]) -> Entry | Pro
     fields = {name: item[name] for name in _FIELDS if item.get(name) is not None}
     for name in ("data", "metadata"):
         fields[name] = mapping_of(item.get(name))
+    key = item.get("key")
+    if key is not None and not is_carried(key):
+        return Problem(line, "an item with a key that no export has")
     made = entry(
         conversation,
         line,
         **{"type": "", **fields},
         created_at=_time(item.get("created_at")),
-        key=chain("", number, item.get("type"), item.get("role"), item.get("text")),
+        key=key or chain("", number, item.get("type"), item.get("role"), item.get("text")),
     )
-    return made if isinstance(made, Problem) else Entry(conversation, made.item, number)
+    if isinstance(made, Problem):
+        return made
+    return Entry(conversation, made.item, number, keyed=key is not None)

@@ -40,7 +40,7 @@ class _Held:
     changed: bool = False
     place: Position | None = None  # where the source told of it first
     items: list[NewItem] = field(default_factory=list)
-    numbered: dict[int, NewItem] = field(default_factory=dict)  # the log may have them
+    numbered: dict[int, Entry] = field(default_factory=dict)  # the log may have them
     before: NewItem | None = None  # the last item of the batch before
     grew: bool = False  # whether something was added to what the log had
 
@@ -83,7 +83,7 @@ class Writer:
             if event.seq is None:
                 item = held.earlier.named(item)
             if event.seq is not None and event.seq <= held.last_seq:
-                held.numbered[event.seq] = item
+                held.numbered[event.seq] = replace(event, item=item)
             else:
                 held.items.append(item)
             self._waiting[event.conversation] = None
@@ -139,14 +139,20 @@ class Writer:
         low, high = min(numbered) - 1, max(numbered) + 1
         found = self._log.items(conversation, self._scope, after=low, before=high, limit=None)
         there = {item.seq: _likeness(item) for item in found}
-        same = sum(there.get(seq) == _likeness(item) for seq, item in numbered.items())
-        self.known += same
-        self.refused += sum(seq not in there for seq in numbered)
+        keys = self._log.keys(conversation, self._scope, after=low, before=high)
+        unknown = []
+        for seq, entry in numbered.items():
+            if entry.keyed and seq in keys:  # the log tells by the keys whether it has the item
+                unknown.append(entry.item)
+            elif seq not in there:
+                self.refused += 1
+            elif there[seq] == _likeness(entry.item):
+                self.known += 1
+            else:
+                unknown.append(entry.item)
         self.witness = self.witness or conversation
         self.written.add(conversation)
-        return [
-            item for seq, item in numbered.items() if seq in there and there[seq] != _likeness(item)
-        ]
+        return unknown
 
     def _write(self, conversation: str, held: _Held, items: list[NewItem]) -> None:
         if conversation in self.forgotten:
