@@ -144,3 +144,19 @@ def test_damage_in_the_tables_blocks_no_append_and_is_rebuilt(tmp_path: Path, ha
         log.erase("c", MIRA, 0)
         with SessionSearch(log, index="sqlite") as sessions:
             assert len(sessions.search("cello", scope=MIRA)) == 2
+
+
+@pytest.mark.parametrize("index", ["default", "sqlite"])
+def test_an_explanation_tells_the_words_as_they_were_typed(tmp_path: Path, index: str) -> None:
+    with ConversationLog(tmp_path / "log.db") as log, SessionSearch(log, index=index) as sessions:
+        log.append("c", NewItem("message", "The hallway cellos"), MIRA)
+        for hits in (
+            sessions.search("Where are the 'Hallways', hallways and std::map?", scope=MIRA),
+            sessions.discover("Where are the 'Hallways', hallways and std::map?", scope=MIRA),
+        ):
+            assert hits.explain.words == ("Hallways", "hallways", "std::map")
+            assert hits.explain.matched == len(hits) == 1
+        for text in ("", "?!", " \n"):
+            nothing = sessions.search(text, scope=MIRA, roles="user").explain
+            assert str(nothing) == "the query has no word to look for"
+            assert (nothing.items, nothing.matched, sum(nothing.removed.values())) == (1, 0, 0)

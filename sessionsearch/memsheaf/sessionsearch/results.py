@@ -86,7 +86,7 @@ class Explanation:
 
     Attributes:
         index: The index that was asked.
-        words: The words that were looked for.
+        words: The words that were looked for, as they were typed.
         conversations: How many conversations the scope holds.
         items: How many items of them can be found.
         matched: How many items of the scope hold one of the words.

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.stack import InvalidRecord, Scope
 
 from .copies import Placed, without_copies
@@ -16,14 +15,13 @@ from .default_index import DefaultIndex
 from .indexes import Candidate, IndexDamaged, ItemQuery, SessionIndex, Sort, find_index
 from .items import Conversation, Item
 from .log import ConversationLog
-from .queries import Moment, Names, limit_of, query_of
+from .queries import Moment, Names, asked_words, limit_of, query_of
 from .ranking import SessionRanking, ranking_of
 from .results import ConversationHit, Explanation, SessionHit, SessionResult
 
 __all__ = ["SessionSearch", "open_sessions"]
 
 LOG_NAME = "sessions.db"
-_ANALYZER = get_analyzer("english")
 
 
 class SessionSearch:
@@ -331,12 +329,11 @@ class SessionSearch:
         return tuple(found if order == "asc" else reversed(found))
 
     def _explained(self, query: ItemQuery) -> Explanation:
-        words = tuple(dict.fromkeys(terms(_ANALYZER, content_words(query.text))))
         with self._lock:
             counts = self._index.counts(query)
         return Explanation(
-            self._index.name, words, counts.conversations, counts.items, counts.matched,
-            counts.removed,
+            self._index.name, asked_words(query.text), counts.conversations, counts.items,
+            counts.matched, counts.removed,
         )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -99,10 +98,10 @@ def search(
             return _none_yet(kept, as_json, {"results": []})
         if by_conversation:
             rows = kept.search.discover(text, limit, scope=kept.scope, **filters)
-            _tell(text, rows, kept, as_json, explain, _row_json, _show_row)
+            _tell(rows, kept, as_json, explain, _row_json, _show_row)
             return OK if rows else NOTHING
         hits = kept.search.search(text, limit, scope=kept.scope, sort=sort, **filters)
-        _tell(text, hits, kept, as_json, explain, hit_json, _show_hit)
+        _tell(hits, kept, as_json, explain, hit_json, _show_hit)
     return OK if hits else NOTHING
 
 
@@ -197,7 +196,6 @@ def list_(
 
 
 def _tell(
-    text: str,
     result: SessionResult[Hit],
     kept: Place,
     as_json: bool,
@@ -206,11 +204,7 @@ def _tell(
     show: Callable[[int, Hit], None],
 ) -> None:
     """Print hits, or what was searched where there are none, in the words that were typed."""
-    told = None
-    if explain or not result:
-        from memsheaf.sessionsearch.queries import asked_words
-
-        told = replace(result.explain, words=asked_words(text))
+    told = result.explain if explain or not result else None
     if as_json:
         answer: dict[str, Any] = {"results": [to_json(hit) for hit in result]}
         if told is not None:
