@@ -107,7 +107,7 @@ class SharedCache(diskcache.Cache):  # type: ignore[misc]
                 try:
                     return self._con.execute(statement, *arguments)
                 except sqlite3.OperationalError as error:
-                    if error.sqlite_errorcode not in _BUSY or time.monotonic() > until:
+                    if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > until:
                         raise
                     time.sleep(0.002)
 
