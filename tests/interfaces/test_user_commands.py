@@ -362,3 +362,75 @@ def test_what_rests_on_a_forgotten_conversation_goes_with_it(
     told = json.loads(capsysbinary.readouterr().out)
     assert told == {"id": conversation, "forgotten": True, "profile_lines": 1}
     assert texts(run("show", "--json")) == ["Loves tea"]
+
+
+WORK = ("--namespace", "work")
+
+
+@pytest.fixture
+def learned(run: Run) -> str:
+    """A conversation of a namespace, from which a line was learned."""
+    run("learn", "I love tea.")
+    (line,) = run("learn", "I play the cello.", *WORK, "--json").json["lines"]
+    return str(line["sources"][0].rpartition(":")[0])
+
+
+@pytest.mark.parametrize("whose", [(), WORK, ("--user", "", *WORK)])
+def test_a_forgotten_conversation_is_unlearned_in_its_own_namespace(
+    run: Run, command: Run, learned: str, home: Path, whose: tuple[str, ...]
+) -> None:
+    done = command("sessions", "forget", learned, *whose, "--json")
+    assert done.json == {"id": learned, "forgotten": True, "profile_lines": 1}
+    assert run("show", *WORK).code == 1
+    assert texts(run("show", "--json")) == ["Loves tea"]
+    assert b"cello" not in everywhere(home)
+
+
+def test_a_deleted_conversation_is_unlearned_in_its_own_namespace(
+    run: Run, command: Run, learned: str, home: Path
+) -> None:
+    with open_sessions(data(home) / "sessions") as sessions:
+        assert sessions.log.delete(learned, Scope(user_id="mira"))
+    assert command("sessions", "forget", learned, "--json").json["profile_lines"] == 1
+    assert run("show", *WORK).code == 1
+
+
+def test_nobody_elses_conversation_is_unlearned(run: Run, command: Run, learned: str) -> None:
+    for whose in (("--user", "otto"), ("--namespace", "home")):
+        assert command("sessions", "forget", learned, *whose).code == 1
+    assert texts(run("show", *WORK, "--json")) == ["Plays the cello"]
+
+
+def test_an_item_and_a_conversation_of_the_same_id_are_two(
+    run: Run, command: Run, home: Path
+) -> None:
+    mira = Scope(user_id="mira")
+    with open_sessions(data(home) / "sessions") as sessions:
+        for name, text in (("c", "I love tea."), ("c:0", "I play the cello.")):
+            said = NewItem("message", text, role="user", origin=ItemOrigin.USER)
+            sessions.log.append(name, said, mira)
+    assert run("learn", "--sessions").code == 0
+    done = command("sessions", "forget", "c:00", "--json")  # the item, however it is written
+    assert (done.code, done.json["profile_lines"]) == (0, 1)
+    assert texts(run("show", "--json")) == ["Plays the cello"]
+
+
+def test_what_cannot_be_unlearned_is_told_and_the_rest_is_forgotten(
+    command: Run, learned: str, home: Path
+) -> None:
+    file = Path("memsheaf.toml")
+    file.write_text('[[providers]]\ntype = "user_model"\nnamespace = "home"\n')
+    place = home / "data" / "sessions"
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("MEMSHEAF_SESSIONS", str(place))
+        done = command("sessions", "forget", learned)
+        assert done.code == 2
+        assert f"forgotten {learned}" in done.out
+        assert "keeps the users of namespace 'home' only" in done.err
+        assert command("sessions", "forget", learned).code == 1
+        with open_sessions(place) as sessions:
+            scope, said = Scope(user_id="mira", namespace="work"), NewItem("message", "x")
+            sessions.log.append("again", said, scope)
+        told = command("sessions", "forget", "again", "--json")
+    assert (told.code, told.json["forgotten"], told.json["profile_lines"]) == (2, True, 0)
+    assert "'home'" in told.json["profile_error"]

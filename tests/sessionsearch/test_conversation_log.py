@@ -394,3 +394,20 @@ def test_any_text_is_stored_or_refused_by_name(
         return
     assert log.item(added.id, MIRA) == added
     assert log.items(conversation, MIRA, types=kind, order="desc", limit=1) == [added]
+
+
+def test_the_owner_of_a_conversation(log: ConversationLog) -> None:
+    owner = Scope(user_id="mira", namespace="work", agent_id="cook")
+    log.append("c", NewItem("message", "x"), owner)
+    for deleted in (False, True):
+        for asking in (Scope(user_id="mira"), Scope(namespace="work"), Scope.EVERYONE):
+            assert log.owner("c", asking) == owner
+        for name, asking in (("c", Scope(user_id="tom")), ("d", Scope(user_id="mira"))):
+            with pytest.raises(NotFound):
+                log.owner(name, asking)
+        assert deleted or log.delete("c", owner)
+    log.erase("c", owner)
+    with pytest.raises(NotFound):
+        log.owner("c", owner)
+    with pytest.raises(ScopeError):
+        log.owner("c", Scope())

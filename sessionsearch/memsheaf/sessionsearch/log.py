@@ -243,6 +243,19 @@ class ConversationLog:
             raise _not_found()
         return held.conversation
 
+    def owner(self, conversation: str, scope: Scope) -> Scope:
+        """Whose a conversation is, also of one that is deleted.
+
+        Raises:
+            NotFound: The scope sees no such conversation, or it is erased.
+        """
+        scope.require_readable()
+        with self._file.reading() as connection:
+            held = find(connection, conversation)
+        if held is None or not scope.matches(held.conversation.scope):
+            raise _not_found()
+        return held.conversation.scope
+
     def conversations(
         self,
         scope: Scope,

@@ -8,22 +8,31 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from memsheaf.interfaces.common import NOTHING, OK, json_option, scope_options
+from memsheaf.interfaces.common import FAILED, NOTHING, OK, json_option, scope_options
 from memsheaf.interfaces.place import Place, opened_sessions
 from memsheaf.interfaces.session_text import conversation_json, counted, item_json, moment
 from memsheaf.interfaces.terminal import safe, say, say_json
-from memsheaf.sessionsearch import Conversation, SessionSearch
-from memsheaf.stack import NotFound
+from memsheaf.sessionsearch import Conversation, ConversationLog, SessionSearch
+from memsheaf.stack import MemsheafError, NotFound, Scope
 
 __all__ = ["COMMANDS"]
 
 _PAGE = 1000  # items
+_BEING_READ = "another process reads its files; `memsheaf user forget` overwrites them"
+
+
+class _Meant(NamedTuple):
+    """What is to be forgotten: a conversation, or an item of it where there is a number."""
+
+    conversation: str
+    seq: int | None
+    owner: Scope
 
 
 @click.command()
@@ -33,16 +42,20 @@ _PAGE = 1000  # items
 def forget(id_: str, as_json: bool, **owner: Any) -> int:
     """Erase a conversation, or one item, for good; no later import brings it back.
 
-    What was learned of the user from nothing else goes with it. Conversations of its sub-agents
+    What was learned of its user from nothing else goes with it. Conversations of its sub-agents
     and forks are told; forget them by their own ids.
     """
     with opened_sessions(**owner) as kept:
-        gone = kept.search is not None and _erase(kept.search, id_, kept)
-        lines = _unlearn(id_, kept) if gone else 0
+        meant = None if kept.search is None else _meant(kept.search.log, id_, kept.scope)
+        gone, lines, failed = False, 0, None
+        if kept.search is not None and meant is not None:
+            lines, failed = _unlearn(meant)  # first: what ends in between is found again
+            gone = _erase(kept.search, meant, kept.scope)
         children = _children(id_, kept) if gone else []
         if as_json:
-            told = {"id": id_, "forgotten": gone, "profile_lines": lines}
-            say_json(told | {"children": children} if children else told)
+            told: dict[str, Any] = {"id": id_, "forgotten": gone, "profile_lines": lines}
+            told |= {"children": children} if children else {}
+            say_json(told | {"profile_error": failed} if failed else told)
         elif gone:
             also = f", and {counted(lines, 'line')} of the profile" if lines else ""
             say(f"forgotten {safe(id_)}{also}")
@@ -50,6 +63,11 @@ def forget(id_: str, as_json: bool, **owner: Any) -> int:
                 say(f"  {safe(child)} came out of it, and stays", dim=True)
         else:
             say(f"no such conversation or item  ({safe(str(kept.scope))})")
+        if failed and not as_json:
+            why = f"what was learned from it may still be in the profile: {safe(failed)}"
+            say(f"  ! {why}", error=True)
+    if failed:  # whoever relies on 0 wants it gone everywhere
+        return FAILED
     return OK if gone else NOTHING
 
 
@@ -114,31 +132,45 @@ def stats(as_json: bool, **owner: Any) -> int:
     return OK if found else NOTHING
 
 
-def _erase(search: SessionSearch, id_: str, kept: Place) -> bool:
-    """Erase it from the log, and from the index, whose files hold its words too."""
+def _meant(log: ConversationLog, id_: str, scope: Scope) -> _Meant | None:
+    """What an id names, an item before a conversation, and whose it is."""
+    conversation, seq = id_, None
+    with suppress(NotFound):
+        item = log.item(id_, scope)
+        conversation, seq = item.conversation, item.seq
     try:
-        item = search.log.item(id_, kept.scope)
+        return _Meant(conversation, seq, log.owner(conversation, scope))
     except NotFound:
-        gone = search.log.erase(id_, kept.scope)
-    else:
-        gone = search.log.erase(item.conversation, kept.scope, item.seq)
+        return None
+
+
+def _erase(search: SessionSearch, meant: _Meant, scope: Scope) -> bool:
+    """Erase it from the log, and from the index, whose files hold its words too."""
+    gone = search.log.erase(meant.conversation, scope, meant.seq)
     search.catch_up()
     return gone
 
 
-def _unlearn(id_: str, kept: Place) -> int:
-    """Forget the lines of the user's profile that rest on nothing else; returns how many."""
-    if kept.scope.user_id is None:
-        return 0
+def _unlearn(meant: _Meant) -> tuple[int, str | None]:
+    """Forget the lines of its user's profile that rest on nothing else.
+
+    Returns:
+        How many, and why there may be more.
+    """
+    if meant.owner.user_id is None:
+        return 0, None
     from memsheaf.interfaces.user_place import opened_user  # a profile is often not there
 
-    with opened_user(kept.scope.user_id, namespace=kept.scope.namespace or "") as known:
-        if known.model is None:
-            return 0
-        gone = known.model.forget_sources(known.owner, [id_], conversations=[id_])
-        if not gone.erased:
-            say("another process reads the profile; `memsheaf user forget` overwrites", error=True)
-        return gone.lines
+    items = [] if meant.seq is None else [f"{meant.conversation}:{meant.seq}"]
+    conversations = [meant.conversation] if meant.seq is None else []
+    try:
+        with opened_user(meant.owner.user_id, namespace=meant.owner.namespace or "") as known:
+            if known.model is None:
+                return 0, None
+            gone = known.model.forget_sources(known.owner, items, conversations=conversations)
+    except MemsheafError as error:
+        return 0, str(error)
+    return gone.lines, None if gone.erased else _BEING_READ
 
 
 def _children(id_: str, kept: Place) -> list[str]:
