@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +42,8 @@ class IndexFiles:
         """
         if not os.path.lexists(self.folder):
             return
+        import shutil  # with all its archives; a search removes nothing
+
         try:
             with self.locked(writing=True):
                 if self.folder.is_dir():
