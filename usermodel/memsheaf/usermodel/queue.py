@@ -16,17 +16,18 @@ from datetime import UTC, datetime
 from memsheaf.sessionsearch import Item
 from memsheaf.stack import UsageError
 
-from .applying import apply, one_line
+from .applying import apply
 from .batches import Batch, Handover, Held, Settled, Unfinished
-from .codec import QueuedRow, Tombstone, decode_item, encode_item
+from .codec import decode_item, encode_item
 from .desk import END_OF_DUE, START_OF_DUE, Desk, due_key, due_time, load_desk, save_desk
 from .errors import QueueFull
-from .operations import Add, Operation, Rejection, Supersede
+from .operations import Operation
 from .owners import check_owner
 from .profiles import read_profile, write_profile
 from .rows import Reader, Row, RowStore, Writer
 from .said import count_tokens, said
 from .settings import RefreshSettings
+from .sifting import sift
 from .similar import statement_key
 
 __all__ = ["RefreshQueue"]
@@ -139,7 +140,7 @@ class RefreshQueue:
             held = self._held(rows, batch)
             queued = [decode_item(row.value) for row in held]
             before, tombstones = read_profile(rows, user, batch.user_id)
-            allowed, forgotten = self._sift(operations, queued, tombstones)
+            allowed, forgotten = sift(operations, queued, tombstones, self.statement)
             after, rejections = apply(before, allowed, [each.item for each in queued], now)
             for row in held:
                 rows.put(row.key, "")
@@ -293,28 +294,6 @@ class RefreshQueue:
     def _held(self, rows: Writer, batch: Batch) -> list[Row]:
         found = rows.tagged(f"queue/{batch.user}", len(batch.keys))
         return [row for row in found if row.number <= batch.last]
-
-    def _sift(
-        self,
-        operations: Sequence[Operation],
-        queued: Sequence[QueuedRow],
-        tombstones: Sequence[Tombstone],
-    ) -> tuple[list[Operation], list[Rejection]]:
-        """Leave out statements that were forgotten after their sources were handed over."""
-        until = {each.statement: each.until for each in tombstones}
-        taken = {each.item.id: each.taken_at for each in queued}
-        allowed: list[Operation] = []
-        rejected: list[Rejection] = []
-        for operation in operations:
-            forgotten = None
-            if until and isinstance(operation, Add | Supersede) and isinstance(operation.text, str):
-                forgotten = until.get(self.statement(one_line(operation.text)))
-            moments = [] if forgotten is None else [taken.get(s, 0.0) for s in operation.sources]
-            if forgotten is not None and max(moments, default=0.0) <= forgotten:
-                rejected.append(Rejection(operation, "the user had it forgotten"))
-            else:
-                allowed.append(operation)
-        return allowed, rejected
 
     def statement(self, text: str) -> str:
         """The keyed hash of what a line says."""
