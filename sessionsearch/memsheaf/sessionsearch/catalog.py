@@ -30,6 +30,7 @@ _ROWS = {
     "kind": ("<i4", 0),
     "before": ("<i4", -1),
     "after": ("<i4", -1),
+    "position": ("<i8", 0),
     "alive": ("|b1", 0),
 }
 _CONVERSATIONS = {
@@ -101,7 +102,7 @@ class Catalog:
         known = self.places(row)
         return [item for item in items if item.seq not in known]
 
-    def add(self, row: int, item: Item, created: int, same_text: int) -> None:
+    def add(self, row: int, item: Item, position: int, created: int, same_text: int) -> None:
         """Add a row for an item of a conversation; `measure` tells its words later."""
         self._seen.clear()
         place = self.rows.size
@@ -116,7 +117,7 @@ class Catalog:
         values = {
             "conversation": row, "seq": item.seq, "created": created, "same_text": same_text,
             "kind": self._kind(item.type, item.role or ""),
-            "before": before, "after": after, "alive": True,
+            "before": before, "after": after, "position": position, "alive": True,
         }  # fmt: skip
         self.rows.set(place, values)
         self._link(row, before, place)

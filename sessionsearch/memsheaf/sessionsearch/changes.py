@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .items import Conversation, Item
@@ -23,6 +24,7 @@ class Change(NamedTuple):
         conversation: Whose it is and what is known of it.
         hidden: Whether it is deleted or erased; nothing of it may be found.
         items: The items that may be found, in order.
+        positions: By the number of each of these where the log has it, for `ConversationLog.at`.
         removed: The numbers of those that may not.
         erased: Whether text was erased, so that no copy of it may stay.
     """
@@ -31,6 +33,7 @@ class Change(NamedTuple):
     conversation: Conversation
     hidden: bool
     items: tuple[Item, ...]
+    positions: Mapping[int, int]
     removed: tuple[int, ...]
     erased: bool
 
@@ -63,13 +66,14 @@ def read_changes(connection: sqlite3.Connection, after: int, limit: int) -> Chan
             held = held_from(connection.execute(FIND_ROW, (row,)).fetchone())
             changed = found[row] = _Changed(held)
         changed.erased = changed.erased or bool(erased)
-        for deleted, *columns in connection.execute(CHANGED_ITEMS, (row, low, high)):
+        for deleted, position, *columns in connection.execute(CHANGED_ITEMS, (row, low, high)):
             items += 1
             if deleted or changed.held.deleted:
                 changed.removed.add(columns[0])
             else:
                 size += len(columns[2]) + len(columns[5])
                 changed.items[columns[0]] = columns
+                changed.positions[columns[0]] = position
     more = taken < len(rows) or len(rows) == _AT_ONCE
     return Changes(tuple(_change(row, changed) for row, changed in found.items()), after, more)
 
@@ -78,6 +82,7 @@ class _Changed:
     def __init__(self, held: Held) -> None:
         self.held = held
         self.items: dict[int, list[Any]] = {}
+        self.positions: dict[int, int] = {}
         self.removed: set[int] = set()
         self.erased = False
 
@@ -86,4 +91,6 @@ def _change(row: int, changed: _Changed) -> Change:
     about = changed.held.conversation
     items = tuple(item_from(about.id, changed.items[seq]) for seq in sorted(changed.items))
     removed = tuple(sorted(changed.removed))
-    return Change(row, about, changed.held.deleted, items, removed, changed.erased)
+    return Change(
+        row, about, changed.held.deleted, items, changed.positions, removed, changed.erased
+    )

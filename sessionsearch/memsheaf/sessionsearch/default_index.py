@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _log = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
 _WORDS = "words"
 _FEW = 100  # unsaved changes that the next opening takes in from the log
 _OFTEN = 50_000  # unsaved changes after which it is saved, or half of what is saved
@@ -128,7 +128,8 @@ class DefaultIndex:
                 text = content_of(item)
                 if text.strip():
                     created = micros(item.created_at or _EPOCH)
-                    self._catalog.add(change.row, item, created, same_text(item))
+                    position = change.positions[item.seq]
+                    self._catalog.add(change.row, item, position, created, same_text(item))
                     key = f"{change.row}:{item.seq}"
                     documents.append(Document(key, text, (str(change.row),)))
         self._words.add_many(documents)
@@ -176,6 +177,7 @@ class DefaultIndex:
             score[chosen],
             evidence.relevance(rows),
             table["same_text"].take(rows),
+            table["position"].take(rows),
         )
         return list(map(Candidate, *[column.tolist() for column in columns]))
 

@@ -67,6 +67,7 @@ class Candidate(NamedTuple):
         score: How good it is; higher is better, comparable within one answer.
         relevance: The share of the query's idf that it holds itself, in [0, 1].
         same_text: What items of the same text share, see `same_text`.
+        position: Where the log has it, see `Change.positions`.
     """
 
     conversation: int
@@ -74,6 +75,7 @@ class Candidate(NamedTuple):
     score: float
     relevance: float
     same_text: int
+    position: int
 
 
 class Counts(NamedTuple):

@@ -25,7 +25,7 @@ from .log_file import LogFile
 from .log_removal import finish_erasures, hide, overwrite
 from .log_rows import (
     ITEM_FIELDS,
-    at_places,
+    at_positions,
     carried,
     describe,
     encoded,
@@ -364,13 +364,11 @@ class ConversationLog:
             found = [visible(connection, each, scope) for each in conversations]
         return frozenset(held.row for held in found if held is not None)
 
-    def at(
-        self, places: Iterable[tuple[int, int]], scope: Scope
-    ) -> dict[tuple[int, int], tuple[Conversation, Item]]:
-        """Those of the items, by number of conversation and item, that the scope sees."""
+    def at(self, positions: Iterable[int], scope: Scope) -> dict[int, tuple[Conversation, Item]]:
+        """Those of the items at these positions, see `changes`, that the scope sees."""
         scope.require_readable()
         with self._file.reading() as connection:
-            return at_places(connection, places, scope)
+            return at_positions(connection, positions, scope)
 
     @property
     def file(self) -> LogFile:

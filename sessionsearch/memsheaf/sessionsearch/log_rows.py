@@ -8,18 +8,19 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from memsheaf.stack import InvalidRecord, Scope
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin, NewItem, to_json
-from .log_schema import ERASE_NOTE, FIND, FIND_ROW, ITEM_AT
+from .log_schema import CONVERSATIONS_AT, ERASE_NOTE, FIND, ITEMS_AT
 
 __all__ = [
     "ITEM_FIELDS",
     "Held",
-    "at_places",
+    "at_positions",
     "carried",
     "describe",
     "encoded",
@@ -146,24 +147,19 @@ def visible(connection: sqlite3.Connection, conversation: str, scope: Scope) -> 
     return held if held is not None and _may_read(scope, held) else None
 
 
-def at_places(
-    connection: sqlite3.Connection, places: Iterable[tuple[int, int]], scope: Scope
-) -> dict[tuple[int, int], tuple[Conversation, Item]]:
-    """The items, by numbers of conversation and item, that the scope may read."""
-    shown = {}
-    owners: dict[int, Conversation | None] = {}
-    cursor = connection.cursor()
-    for row, seq in places:
-        if row not in owners:
-            found = cursor.execute(FIND_ROW, (row,)).fetchone()
-            held = None if found is None else held_from(found)
-            owners[row] = held.conversation if held and _may_read(scope, held) else None
-        owner = owners[row]
-        if owner is not None:
-            values = cursor.execute(ITEM_AT, (row, seq)).fetchone()
-            if values is not None:
-                shown[row, seq] = owner, item_from(owner.id, values)
-    return shown
+def at_positions(
+    connection: sqlite3.Connection, positions: Iterable[int], scope: Scope
+) -> dict[int, tuple[Conversation, Item]]:
+    """The items at these positions that the scope may read."""
+    rows = connection.execute(ITEMS_AT, (json.dumps(list(positions)),)).fetchall()
+    wanted = json.dumps(list({row for row, *_ in rows}))
+    held = [held_from(row) for row in connection.execute(CONVERSATIONS_AT, (wanted,))]
+    owners = {each.row: each.conversation for each in held if _may_read(scope, each)}
+    return {
+        position: (owners[row], item_from(owners[row].id, columns))
+        for row, position, *columns in rows
+        if row in owners
+    }
 
 
 def _may_read(scope: Scope, held: Held) -> bool:
@@ -174,7 +170,7 @@ def held_from(row: Sequence[Any]) -> Held:
     """A conversation from the columns of `FIND`."""
     conversation = Conversation(
         id=row[1],
-        scope=Scope(*row[2:6]),
+        scope=_scope(*row[2:6]),
         title=row[6],
         metadata={} if row[7] == "{}" else json.loads(row[7]),
         created_at=moment_of(row[8]),
@@ -183,6 +179,12 @@ def held_from(row: Sequence[Any]) -> Held:
         item_count=row[10] - row[11],
     )
     return Held(row[0], conversation, bool(row[12]), row[13])
+
+
+@lru_cache(maxsize=256)
+def _scope(*fields: str | None) -> Scope:
+    """A scope that was checked when it was written."""
+    return Scope(*fields)
 
 
 def read(

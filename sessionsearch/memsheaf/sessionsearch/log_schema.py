@@ -14,12 +14,13 @@ __all__ = [
     "CHANGED_ITEMS",
     "CHANGES",
     "CONVERSATIONS",
+    "CONVERSATIONS_AT",
     "ERASE_ITEMS",
     "ERASE_NOTE",
     "FIND",
     "FIND_ROW",
     "ITEMS",
-    "ITEM_AT",
+    "ITEMS_AT",
     "ITEM_FIELDS_AT",
     "KEYS",
     "MARK",
@@ -102,7 +103,7 @@ VERSION = len(_MIGRATIONS)
 _APPLICATION = 0x4D53434C  # "MSCL", so that a foreign database is recognised
 
 _CONVERSATION = """
-    row, id, user_id, agent_id, session_id, namespace,
+    row, conversations.id, user_id, agent_id, session_id, namespace,
     iif(erased, '', coalesce(title, '')), iif(erased, '{}', coalesce(metadata, '{}')),
     created, updated, next_seq, removed, deleted, note
 """
@@ -126,7 +127,9 @@ CONVERSATIONS = {
     "desc": f"{_LISTED} ORDER BY updated DESC, row DESC LIMIT :limit",
 }
 
-_ITEM = "seq, type, text, role, origin, data, metadata, created, recorded, status, response_id"
+_ITEM = (
+    "seq, items.type, text, role, origin, data, metadata, created, recorded, status, response_id"
+)
 _READ = f"""
     SELECT {_ITEM} FROM items
     WHERE conversation = :conversation AND NOT deleted AND seq > :after AND seq < :before
@@ -137,7 +140,15 @@ ITEMS = {
     "desc": f"{_READ} ORDER BY seq DESC LIMIT :limit",
 }
 
-ITEM_AT = f"SELECT {_ITEM} FROM items WHERE conversation = ? AND seq = ? AND NOT deleted"
+ITEMS_AT = f"""
+    SELECT conversation, position, {_ITEM} FROM json_each(?) AS place
+    CROSS JOIN items ON position = place.value WHERE NOT deleted
+"""
+CONVERSATIONS_AT = f"""
+    SELECT {_CONVERSATION} FROM json_each(?) AS place
+    CROSS JOIN conversations ON row = place.value
+    LEFT JOIN notes ON notes.position = conversations.note
+"""
 
 KEYS = """
     SELECT seq, key FROM items
@@ -154,7 +165,8 @@ CHANGED = """
     WHERE number > ? ORDER BY number LIMIT ?
 """
 CHANGED_ITEMS = f"""
-    SELECT deleted, {_ITEM} FROM items WHERE conversation = ? AND seq BETWEEN ? AND ? ORDER BY seq
+    SELECT deleted, position, {_ITEM} FROM items
+    WHERE conversation = ? AND seq BETWEEN ? AND ? ORDER BY seq
 """
 
 ADD_CONVERSATION = """

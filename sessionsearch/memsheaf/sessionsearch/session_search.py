@@ -306,13 +306,13 @@ class SessionSearch:
 
     def _hits(self, places: Sequence[Placed], query: ItemQuery) -> list[SessionHit]:
         """The items behind candidates, as the log shows them to the scope now."""
-        wanted = [each[:2] for best, same in places for each in (best, *same)]
+        wanted = [each.position for best, same in places for each in (best, *same)]
         read = self.log.at(wanted, query.scope)
         hits = []
         for best, same in places:
-            found = read.get(best[:2])
+            found = read.get(best.position)
             if found is not None:
-                copies = [read[each[:2]][1].id for each in same if each[:2] in read]
+                copies = [read[each.position][1].id for each in same if each.position in read]
                 conversation, item = found
                 hits.append(
                     SessionHit(

@@ -329,7 +329,7 @@ def _by_time(
 def _candidate(connection: sqlite3.Connection, place: int, score: float, share: float) -> Candidate:
     row, *columns = connection.execute(ITEM_FIELDS_AT, (place,)).fetchone()
     item = item_from("", columns)
-    return Candidate(row, item.seq, score, share, same_text(item))
+    return Candidate(row, item.seq, score, share, same_text(item), place)
 
 
 def _token(term: str) -> str:
