@@ -69,10 +69,11 @@ def saturated(tf: int, k1: float, b: float, share: float) -> float:
     return tf * (k1 + 1) / (tf + k1 * (1 - b + b * share)) if tf else 0.0
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[(1, 30), (2, 30)])
 def talks(request: Any, tmp_path: Path) -> Iterator[tuple[SessionSearch, dict[str, list[Item]]]]:
     """Conversations that grow by turns, with removed items, beside those of somebody else."""
-    draw = random.Random(request.param)
+    seed, longest = request.param
+    draw = random.Random(seed)
     with ConversationLog(tmp_path / "log.db") as log, SessionSearch(log) as sessions:
         for turn in range(60):
             name, scope = f"c{draw.randrange(12)}", MIRA
@@ -81,7 +82,7 @@ def talks(request: Any, tmp_path: Path) -> Iterator[tuple[SessionSearch, dict[st
             items = [
                 NewItem(
                     draw.choice(["message", "reasoning"]),
-                    " ".join(draw.choices(WORDS, range(40, 0, -1), k=draw.randrange(1, 30))),
+                    " ".join(draw.choices(WORDS, range(40, 0, -1), k=draw.randrange(1, longest))),
                     role=draw.choice(["user", "assistant", None]),
                 )
                 for _ in range(draw.randrange(1, 9))
@@ -168,6 +169,65 @@ def test_a_smaller_limit_gives_the_same_first_hits(
             for limit in (3, 10):
                 first = [(hit.id, hit.score) for hit in sessions.search(query, limit, scope=MIRA)]
                 assert first == every[:limit]
+
+
+@pytest.fixture
+def tightened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
+    """Small steps, and of each tightening how many lists it left out, conversations in and out.
+
+    No item may have a score above the bound of its conversation.
+    """
+    seen: list[tuple[int, int, int]] = []
+    tighten = engine.Evidence._tighten
+
+    def checked(self: engine.Evidence, able: engine.Mask, depth: int, *values: float) -> None:
+        tighten(self, able, depth, *values)
+        top, floor = values
+        left = able & (self._most(self._reach, top) >= floor)
+        seen.append((len(self._words.sizes) - depth, int(able.sum()), int(left.sum())))
+        found = self._score(able, None)
+        scores, owners = found.scores(found.top), self._catalog.rows["conversation"][found.rows]
+        assert (scores <= self._most(self._reach, found.top)[owners] * (1 + 1e-9)).all()
+
+    monkeypatch.setattr(engine.Evidence, "_tighten", checked)
+    for name, value in (("_FIRST", 1), ("_NEXT", 1), ("_FEW", 0), ("_MANY", 1), ("_ENOUGH", 0)):
+        monkeypatch.setattr(engine, name, value)
+    monkeypatch.setattr(engine, "_STEP", 0)
+    return seen
+
+
+def test_bounds_that_are_tightened_list_by_list_lose_none_of_the_best(
+    talks: tuple[SessionSearch, dict[str, list[Item]]], tightened: list[tuple[int, int, int]]
+) -> None:
+    sessions = SessionSearch(talks[0].log)
+    for query in questions(6):
+        for scope, filters in (
+            (MIRA, {}),
+            (MIRA, {"roles": "user"}),
+            (MIRA, {"types": "reasoning", "conversation": ["c1", "c2", "c3", "c4", "c5"]}),
+            (Scope.EVERYONE, {"roles": ["user", "assistant"]}),
+        ):
+            every = sessions.search(query, 1000, scope=scope, **filters)
+            for limit in (1, 4):
+                best = sessions.search(query, limit, scope=scope, **filters)
+                assert [(h.id, h.score) for h in best] == [(h.id, h.score) for h in every[:limit]]
+    assert any(after < before for _, before, after in tightened)
+    assert {left_out for left_out, _, _ in tightened} > {0, 1}
+
+
+def test_an_item_between_others_may_hear_more_than_these_do(
+    tmp_path: Path, tightened: list[tuple[int, int, int]]
+) -> None:
+    with ConversationLog(tmp_path / "log.db") as log, SessionSearch(log) as sessions:
+        for name in range(40):
+            log.append(f"c{name}", [NewItem("message", "tuned"), NewItem("message", "bow")], MIRA)
+        for name in "ab":
+            said = ["cello", "cello", "tuned", "cello", "cello"]
+            log.append(name, [NewItem("message", text) for text in said], MIRA)
+        best = sessions.search("tuned cello", 1, scope=MIRA)[0]
+        assert best.item.text == "tuned"
+        assert best.copies
+    assert any(left_out for left_out, _, _ in tightened)
 
 
 def test_short_turns_hear_their_neighbours_and_long_ones_do_not() -> None:

@@ -32,11 +32,13 @@ Keep = Callable[[Ints], Mask]
 
 _FIRST = 64
 """Conversations whose items are scored first."""
-_NEXT = 16
+_NEXT = 4
 """How many times more are scored each time after that."""
 _FEW = 64
 """Conversations whose items are scored rather than their bounds tightened."""
-_ENOUGH, _STEP = 4, 4
+_MANY = 256
+"""The same where all lists have to be read for it."""
+_ENOUGH, _STEP = 8, 4
 """Postings a conversation that the first tightening reads, how many times more the next do."""
 _ROUNDING = 1e-9
 _NONE = np.zeros(0, np.int64)
@@ -117,9 +119,11 @@ class Evidence:
             places = able.nonzero()[0]
             if not len(places):
                 return np.concatenate([_NONE, *[each.rows for each in found]]), scores
-            if floor and len(places) > _FEW and (depth := next(depths, 0)):
-                self._tighten(able, depth, top, floor)
-                continue
+            if floor and len(places) > _FEW:
+                depth, enough = next(depths, (0, len(places)))
+                if len(places) > enough:
+                    self._tighten(able, depth, top, floor)
+                    continue
             if len(places) > 2 * size:
                 able = np.zeros(len(left), bool)
                 able[places[bound.take(places).argpartition(-size)[-size:]]] = True
@@ -141,13 +145,17 @@ class Evidence:
         place[rows] = 0.0
         return np.minimum(1.0, idf[1:] / self._words.idf)
 
-    def _depths(self) -> Iterator[int]:
-        """How many of the lists each tightening reads; to read all of them is to score."""
+    def _depths(self) -> Iterator[tuple[int, int]]:
+        """How many of the lists each tightening reads, and for how many conversations at least.
+
+        To read all lists is nearly to score, so it is worth it only where many are left.
+        """
         postings, enough = 0, self._setting.searched.conversations * _ENOUGH
-        for depth, size in enumerate(self._words.sizes[:-1], 1):
+        for depth, size in enumerate(self._words.sizes, 1):
             postings += size
-            if postings >= enough:
-                yield depth
+            last = depth == len(self._words.sizes)
+            if postings >= enough or last:
+                yield depth, _MANY if last else _FEW
                 enough = postings * _STEP
 
     def _most(self, reached: Floats, top: float) -> Floats:
