@@ -58,36 +58,38 @@ class Runs:
         self.groups, self.counts, self.starts, self.at = groups, counts, starts, at
         self.size = len(codes)
         self._codes = codes
-        self._frequencies: Floats | None = None  # cached_property has a lock, which takes longer
+        self._frequencies: Floats | None = None
         self._peaks: tuple[Floats, Floats] | None = None
 
-    @property
-    def frequencies(self) -> Floats:
-        """The sum of the term's frequencies in each run; single ones above 31 are rounded."""
+    def evidence(self, weights: Floats) -> tuple[Floats, Floats]:
+        """What each run holds.
+
+        Args:
+            weights: The weight of each code.
+
+        Returns:
+            The largest weight in each run, and the sum of the term's frequencies, of which single
+            ones above 31 are rounded.
+        """
+        if self._peaks is None or self._peaks[0] is not weights:
+            peaks = weights.take(self._codes)
+            if len(self.starts) < self.size:  # `reduceat` would take several times as long
+                single, peaks = peaks, np.zeros(len(self.starts))
+                np.maximum.at(peaks, self._numbers(), single)
+            self._peaks = weights, peaks
         if self._frequencies is None:
-            values = _COUNTED.take(self._codes)
+            self._frequencies = _COUNTED.take(self._codes)
             if len(self.starts) < self.size:
-                values = np.bincount(self._numbers(), values, len(self.starts))
-            self._frequencies = values
-        return self._frequencies
+                single, self._frequencies = self._frequencies, np.zeros(len(self.starts))
+                np.add.at(self._frequencies, self._numbers(), single)
+        return self._peaks[1], self._frequencies
 
     def places(self, postings: Ints) -> Ints:
         """Where postings lie after the begin of the term's, by their numbers."""
         return postings if self.at is None else self.at.take(postings)
 
-    def peaks(self, weights: Floats) -> Floats:
-        """The largest weight in each run, by a table of the weights of all codes."""
-        if self._peaks is None or self._peaks[0] is not weights:
-            values = weights.take(self._codes)
-            if len(self.starts) < self.size:
-                highest = np.zeros(len(self.starts))
-                np.maximum.at(highest, self._numbers(), values)
-                values = highest
-            self._peaks = weights, values
-        return self._peaks[1]
-
     def _numbers(self) -> Ints:
-        """The number of the run of each posting; `reduceat` would take several times as long."""
+        """The number of the run of each posting."""
         return np.arange(len(self.starts)).repeat(self.counts)
 
 
@@ -219,8 +221,8 @@ def look_up(
     >>> index.add("a", "sea and salt sea", partition=("7",))
     >>> found = look_up(index, "salt moon", RunsCache(), lambda names: int(names[0] or 0))
     >>> [part], times, unknown = found
-    >>> times, unknown, part.runs(0).groups.tolist(), part.runs(0).frequencies.tolist()
-    ([1], 1, [7], [1.0])
+    >>> times, unknown, part.runs(0).groups.tolist()
+    ([1], 1, [7])
     """
     _, asked = words_of(index._store.vocabulary, index.analyzer, text)
     known = [(times, slot[0][0]) for times, slot in asked if slot]

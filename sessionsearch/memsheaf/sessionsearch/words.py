@@ -122,12 +122,13 @@ class Words:
     def _cut(self, runs: Sequence[Runs]) -> tuple[Floats, Floats]:
         """Take the runs of conversations that are searched; return their peaks and frequencies."""
         searched = self._setting.searched
+        evidence = [each.evidence(self._setting.table) for each in runs]
         columns: tuple[Ints, Ints, Ints, Floats, Floats] = (
             np.concatenate([_NONE, *[each.groups for each in runs]]),
             np.concatenate([_NONE, *[each.starts for each in runs]]),
             np.concatenate([_NONE, *[each.counts for each in runs]]),
-            np.concatenate([_NONE, *[each.peaks(self._setting.table) for each in runs]]),
-            np.concatenate([_NONE, *[each.frequencies for each in runs]]),
+            np.concatenate([_NONE, *[peaks for peaks, _ in evidence]]),
+            np.concatenate([_NONE, *[frequencies for _, frequencies in evidence]]),
         )
         self._cuts = [0, *accumulate([len(each.groups) for each in runs])]
         self.sizes = [each.size for each in runs]
