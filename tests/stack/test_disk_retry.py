@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memsheaf.stack.disk import SETTINGS, SharedCache
+from memsheaf.stack.sqlite_files import write_ahead
 
 
 class Held:
@@ -63,3 +64,12 @@ def test_the_wait_ends(cache: SharedCache) -> None:
     hold(cache, sqlite3.SQLITE_BUSY_RECOVERY, times=10**6)
     with pytest.raises(sqlite3.OperationalError):
         cache._sql_retry("SELECT 1")
+
+
+@pytest.mark.parametrize("name", ["BUSY", "BUSY_RECOVERY", "BUSY_SNAPSHOT"])
+def test_the_switch_to_write_ahead_waits_for_another_one(tmp_path: Path, name: str) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    held = Held(connection, getattr(sqlite3, f"SQLITE_{name}"), times=2)
+    write_ahead(held, 5.0)  # type: ignore[arg-type]
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()

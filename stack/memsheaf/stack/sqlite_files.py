@@ -34,7 +34,8 @@ def write_ahead(connection: sqlite3.Connection, timeout: float) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            code = error.sqlite_errorcode & 0xFF  # busy in any of its ways
+            if code != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(_PAUSE)
 
