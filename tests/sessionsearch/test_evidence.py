@@ -14,7 +14,7 @@ from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.sessionsearch import ConversationLog, Item, NewItem, SessionRanking, SessionSearch
 from memsheaf.sessionsearch import evidence as engine
 from memsheaf.sessionsearch.ranking import PRESETS
-from memsheaf.stack import Scope
+from memsheaf.stack import InvalidQuery, Scope
 
 MIRA, TOM = Scope(user_id="mira"), Scope(user_id="tom")
 WORDS = [f"word{n}" for n in range(40)]
@@ -235,3 +235,16 @@ def test_short_turns_hear_their_neighbours_and_long_ones_do_not() -> None:
     assert ranking.saturation(10)[1] < ranking.saturation(200)[1] < 0.9
     assert ranking.saturation(10)[0] < ranking.saturation(200)[0] < 1.4
     assert SessionRanking(k1=1.2, b=0.75).saturation(10) == (1.2, 0.75)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"k1": -0.1}, {"b": 1.5}, {"neighbours": 1.01}, {"neighbours": None}, {"reach": 0},
+        {"tau": 0.0}, {"prior": math.nan}, {"prior": "much"}, {"k1": True},
+        {"roles": {"user": -1}}, {"types": {"message": math.inf}}, {"roles": ["user"]},
+    ],
+)  # fmt: skip
+def test_settings_that_bounds_could_not_hold_for_are_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(InvalidQuery, match=next(iter(setting))):
+        SessionRanking(**setting)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memsheaf.stack import InvalidQuery
 
 __all__ = ["PRESETS", "SessionRanking", "ranking_of"]
+
+_LARGE, _SMALL = 1e9, 1e-9
+_RANGES = (
+    ("k1", 0.0, _LARGE),
+    ("b", 0.0, 1.0),
+    ("neighbours", 0.0, 1.0),
+    ("reach", _SMALL, _LARGE),
+    ("prior", 0.0, _LARGE),
+    ("tau", _SMALL, _LARGE),
+)
+"""What settings may be; bounds on scores rely on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,15 @@ class SessionRanking:
         prior: What the session may lend at the most, as a share of the largest score.
         tau: Words of a turn at which the session lends half of that.
         roles, types: Factors on the scores of items of a role or type; 1 for all others.
+
+    Raises:
+        InvalidQuery: A setting is outside its range: b and neighbours lie in [0, 1], reach and tau
+            are above 0, the others are not below 0.
+
+    >>> SessionRanking(neighbours=2.0)
+    Traceback (most recent call last):
+    ...
+    memsheaf.stack.errors.InvalidQuery: the ranking's neighbours must lie in [0.0, 1.0]
     """
 
     k1: float | None = None
@@ -40,6 +61,20 @@ class SessionRanking:
     roles: Mapping[str, float] = field(default_factory=lambda: {"assistant": 0.9, "tool": 0.9})
     types: Mapping[str, float] = field(default_factory=lambda: {"reasoning": 0.9})
 
+    def __post_init__(self) -> None:
+        for name, least, most in _RANGES:
+            value = getattr(self, name)
+            if value is None and name in ("k1", "b"):
+                continue
+            if not (_is_number(value) and least <= value <= most):
+                raise InvalidQuery(f"the ranking's {name} must lie in [{least}, {most}]")
+        for name in ("roles", "types"):
+            factors = getattr(self, name)
+            if not isinstance(factors, Mapping) or not all(
+                _is_number(factor) and 0 <= factor < math.inf for factor in factors.values()
+            ):
+                raise InvalidQuery(f"the ranking's {name} must be factors that are not below 0")
+
     def saturation(self, mean: float) -> tuple[float, float]:
         """k1 and b of BM25 where turns have so many words in the mean."""
         g = mean / (self.reach + mean)
@@ -47,6 +82,10 @@ class SessionRanking:
             0.5 + 0.9 * g if self.k1 is None else self.k1,
             0.9 * g if self.b is None else self.b,
         )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 PRESETS: Mapping[str, SessionRanking] = {

@@ -46,9 +46,13 @@ class Setting:
         items, words = catalog.conversations["items"], catalog.conversations["words"]
         self.size = len(items)
         self.lent = ranking.neighbours / (1 + words / np.maximum(items, 1) / ranking.reach)
-        one, two = self.lent, self.lent**2
-        shares = np.stack([np.ones_like(one), one, AFTER * one, two, AFTER**2 * two], axis=1)
-        near = (-np.sort(-shares, axis=1)).cumsum(axis=1)
+        one, two = self.lent, self.lent**2  # not above 1
+        near = np.empty((self.size, _AROUND))  # by how many items hold a word: the largest shares
+        near[:, 0] = 1.0
+        near[:, 1] = 1 + one
+        near[:, 2] = near[:, 1] + np.maximum(AFTER * one, two)
+        near[:, 3] = near[:, 1] + AFTER * one + two
+        near[:, 4] = near[:, 3] + AFTER**2 * two
         self._near, self.around = near.reshape(-1), near[:, -1]
         longest = searched.words / searched.conversations if searched.conversations else 1.0
         self._norm = self._k1 * (1 - b + b / (longest or 1.0) * words)
