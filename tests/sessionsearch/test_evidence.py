@@ -219,8 +219,8 @@ def test_an_item_between_others_may_hear_more_than_these_do(
     tmp_path: Path, tightened: list[tuple[int, int, int]]
 ) -> None:
     with ConversationLog(tmp_path / "log.db") as log, SessionSearch(log) as sessions:
-        for name in range(40):
-            log.append(f"c{name}", [NewItem("message", "tuned"), NewItem("message", "bow")], MIRA)
+        for number in range(40):
+            log.append(f"c{number}", [NewItem("message", "tuned"), NewItem("message", "bow")], MIRA)
         for name in "ab":
             said = ["cello", "cello", "tuned", "cello", "cello"]
             log.append(name, [NewItem("message", text) for text in said], MIRA)
