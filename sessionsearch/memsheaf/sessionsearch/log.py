@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -10,43 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from memsheaf.stack import (
-    IdUnavailable,
-    InvalidRecord,
-    NotFound,
-    ProviderTimeout,
-    Scope,
-)
+from memsheaf.stack import InvalidRecord, NotFound, ProviderTimeout, Scope
 
 from .changes import Changes, read_changes
 from .index_files import IndexFiles
 from .items import Conversation, Item, NewItem, check_name, to_json
+from .log_append import append, carried, encoded
 from .log_file import LogFile
 from .log_removal import finish_erasures, hide, overwrite
-from .log_rows import (
-    ITEM_FIELDS,
-    at_positions,
-    carried,
-    describe,
-    encoded,
-    find,
-    held_from,
-    item_from,
-    micros,
-    only_new,
-    read,
-    visible,
-)
-from .log_schema import (
-    ADD_CHANGE,
-    ADD_CONVERSATION,
-    ADD_ITEM,
-    CHANGES,
-    CONVERSATIONS,
-    ITEMS,
-    KEYS,
-    MARK,
-)
+from .log_rows import at_positions, find, held_from, micros, read, visible
+from .log_schema import CHANGES, CONVERSATIONS, ITEMS, KEYS, MARK
 from .log_values import END, by_order, number_of, time_of, types_of
 from .subscriptions import Subscription
 
@@ -121,37 +93,7 @@ class ConversationLog:
         batch = [items] if isinstance(items, NewItem) else items
         rows = [encoded(item, recorded) for item in batch]
         with self._file.writing() as connection:
-            held = find(connection, conversation)
-            if held is None:
-                created = min((row["created"] for row in rows), default=recorded)
-                try:
-                    connection.execute(
-                        ADD_CONVERSATION, (conversation, *scope.key(), created, created)
-                    )
-                except sqlite3.IntegrityError:  # an erased one keeps its id
-                    raise _unavailable() from None
-                held = find(connection, conversation)
-            if held is None or held.deleted or held.conversation.scope != scope:
-                raise _unavailable()
-            last = held.conversation.last_seq
-            first = 0 if last is None else last + 1
-            fresh = only_new(connection, held.row, rows)
-            for seq, row in enumerate(fresh, first):
-                connection.execute(ADD_ITEM, (held.row, seq, *row.values()))
-            if describe(connection, held, title, about) or fresh or last is None:
-                high = first + len(fresh) - 1
-                connection.execute(ADD_CHANGE, (held.row, first, high, False))
-            if fresh:
-                times = [row["created"] for row in fresh]
-                connection.execute(
-                    "UPDATE conversations SET next_seq = ?, created = min(created, ?), "
-                    "updated = max(updated, ?) WHERE row = ?",
-                    (first + len(fresh), min(times), max(times), held.row),
-                )
-            return tuple(
-                item_from(conversation, (seq, *(row[name] for name in ITEM_FIELDS)))
-                for seq, row in enumerate(fresh, first)
-            )
+            return append(connection, conversation, scope, rows, title, about, recorded)
 
     def items(
         self,
@@ -424,10 +366,6 @@ class ConversationLog:
             if held is None or not scope.matches(held.conversation.scope):
                 return False
             return remove(connection, held)
-
-
-def _unavailable() -> IdUnavailable:
-    return IdUnavailable("this conversation id cannot be used here; choose another one")
 
 
 def _not_found() -> NotFound:

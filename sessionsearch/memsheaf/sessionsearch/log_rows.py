@@ -1,41 +1,32 @@
-"""Rows of a conversation log: what goes in, what comes out, and who may see it."""
+"""Rows of a conversation log: what comes out, and who may see it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from memsheaf.stack import InvalidRecord, Scope
+from memsheaf.stack import Scope
 from memsheaf.stack.text import clean
 
-from .items import Conversation, Item, ItemOrigin, NewItem, to_json
-from .log_schema import CONVERSATIONS_AT, ERASE_NOTE, FIND, ITEMS_AT
+from .items import Conversation, Item, ItemOrigin
+from .log_schema import CONVERSATIONS_AT, FIND, ITEMS_AT
 
 __all__ = [
     "ITEM_FIELDS",
     "Held",
     "at_positions",
-    "carried",
-    "describe",
-    "encoded",
     "find",
     "held_from",
-    "is_carried",
     "item_from",
     "micros",
-    "only_new",
     "read",
     "visible",
 ]
 
-_CARRIED = "key of another log: "
-_CARRIED_KEY = re.compile(rf"{_CARRIED}([0-9a-f]{{32}})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ORIGINS = {origin.value: origin for origin in ItemOrigin}
 
@@ -61,76 +52,6 @@ ITEM_FIELDS = (
     "status",
     "response_id",
 )
-
-
-def encoded(item: object, recorded: int) -> dict[str, Any]:
-    """The columns of an item, in the order of `ADD_ITEM`."""
-    if not isinstance(item, NewItem):
-        raise InvalidRecord(f"append takes NewItem, not {type(item).__name__}")
-    created = cast("datetime | None", item.created_at)  # a new item has read it
-    return {
-        "type": item.type,
-        "role": item.role,
-        "origin": item.origin.value,
-        "status": item.status,
-        "response_id": item.response_id,
-        "created": recorded if created is None else micros(created),
-        "recorded": recorded,
-        "key": None if item.key is None else _digest(item.key),
-        "text": item.text,
-        "data": to_json("data", item.data),
-        "metadata": to_json("metadata", item.metadata),
-    }
-
-
-def carried(digest: bytes) -> str:
-    """A key of which only the hash is known, as `NewItem.key` takes it."""
-    return f"{_CARRIED}{digest.hex()}"
-
-
-def is_carried(key: object) -> bool:
-    """Whether it is what `carried` gives."""
-    return isinstance(key, str) and _CARRIED_KEY.fullmatch(key) is not None
-
-
-def _digest(key: str) -> bytes:
-    if found := _CARRIED_KEY.fullmatch(key):
-        return bytes.fromhex(found[1])
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def only_new(
-    connection: sqlite3.Connection, row: int, rows: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Those whose key the conversation does not have, each key once."""
-    seen: set[bytes] = set()
-    fresh = []
-    for values in rows:
-        key = values["key"]
-        if key is not None:
-            known = connection.execute(
-                "SELECT 1 FROM items WHERE conversation = ? AND key = ?", (row, key)
-            ).fetchone()
-            if known or key in seen:
-                continue
-            seen.add(key)
-        fresh.append(values)
-    return fresh
-
-
-def describe(
-    connection: sqlite3.Connection, held: Held, title: str | None, metadata: str | None
-) -> bool:
-    """Replace title and metadata where they are given, and overwrite the old ones."""
-    old = held.conversation
-    kept = (old.title, to_json("metadata", old.metadata))
-    wanted = (kept[0] if title is None else clean(title), kept[1] if metadata is None else metadata)
-    if wanted == kept:
-        return False
-    note = connection.execute("INSERT INTO notes (title, metadata) VALUES (?, ?)", wanted).lastrowid
-    connection.execute("UPDATE conversations SET note = ? WHERE row = ?", (note, held.row))
-    connection.execute(ERASE_NOTE, {"note": held.note})
-    return True
 
 
 def find(connection: sqlite3.Connection, conversation: str) -> Held | None:

@@ -19,6 +19,7 @@ __all__ = [
     "ERASE_NOTE",
     "FIND",
     "FIND_ROW",
+    "GROW",
     "ITEMS",
     "ITEMS_AT",
     "ITEM_FIELDS_AT",
@@ -180,6 +181,10 @@ ADD_ITEM = """
         conversation, seq, type, role, origin, status, response_id,
         created, recorded, key, text, data, metadata
     ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+GROW = """
+    UPDATE conversations SET next_seq = ?, created = min(created, ?), updated = max(updated, ?)
+    WHERE row = ?
 """
 REFRESH = """
     UPDATE conversations SET removed =

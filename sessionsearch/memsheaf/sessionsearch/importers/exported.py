@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from memsheaf.sessionsearch.log_rows import is_carried
+from memsheaf.sessionsearch.log_append import is_carried
 from memsheaf.stack import parse_time
 
 from .base import Entry, Event, Header, ImportOptions
