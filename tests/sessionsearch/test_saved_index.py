@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -9,10 +10,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from memsheaf.index import BM25Index
 from memsheaf.sessionsearch import ConversationLog, NewItem, SessionSearch, open_sessions
 from memsheaf.sessionsearch.default_index import DefaultIndex
 from memsheaf.stack import ProviderUnavailable, Scope
@@ -127,6 +130,75 @@ def test_a_flipped_byte_is_found_by_the_search_that_reads_it(folder: Path) -> No
     with open_sessions(folder) as sessions:
         assert len(found(sessions, "cello")) == MANY
         assert index_of(sessions).rebuilt
+
+
+def damage_postings(folder: Path) -> None:
+    """Damage an array that is not read when the index is opened."""
+    for path in saved(folder).rglob("*.segment"):
+        content = bytearray(path.read_bytes())
+        size = int.from_bytes(content[8:16], "little")
+        for name, _, at, _ in json.loads(content[24 : 24 + size])["arrays"]:
+            if name == "docs":
+                content[24 + size + at] ^= 1
+        path.write_bytes(content)
+
+
+def test_damage_that_only_an_explanation_reads_is_mended(folder: Path) -> None:
+    damage_postings(folder)
+    with open_sessions(folder) as sessions:
+        assert sessions.search("cello", 0, scope=MIRA).explain.matched == MANY
+        assert "a count" in (sessions.rebuilt or "")
+
+
+def test_damage_that_a_save_finds_hinders_no_closing(folder: Path) -> None:
+    damage_postings(folder)
+    with open_sessions(folder) as sessions:
+        fill(sessions)
+        sessions.catch_up()
+    assert "saving" in (sessions.rebuilt or "")
+    with open_sessions(folder) as sessions:
+        assert len(found(sessions, "cello")) == 2 * MANY
+
+
+def test_parts_of_two_indexes_are_not_taken_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "s"
+    with open_sessions(home) as first, open_sessions(home) as second:
+        for n in range(20):
+            for name in ("c", "d"):
+                first.log.append(name, NewItem("message", f"{name} cello{n}"), MIRA)
+            first.catch_up()
+        second.catch_up()  # the same sequence, the rows in another order
+        first.save()
+        with monkeypatch.context() as patch:
+            patch.setattr(BM25Index, "save", interrupted(OSError("no space")))
+            second.save()
+    with open_sessions(home) as sessions:
+        for n in range(20):
+            assert found(sessions, f"d cello{n}")[:1] == [f"d:{n}"]
+        assert sessions.rebuilt
+
+
+def test_what_was_taken_in_by_half_is_taken_in_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_sessions(folder) as sessions:
+        sessions.log.append("d", NewItem("message", "zither"), MIRA)
+        with monkeypatch.context() as patch:
+            patch.setattr(BM25Index, "add_many", interrupted(KeyboardInterrupt()))
+            with pytest.raises(KeyboardInterrupt):
+                sessions.catch_up()
+        assert found(sessions, "zither") == ["d:0"]
+        assert len(found(sessions, "cello")) == MANY
+        assert "KeyboardInterrupt" in (sessions.rebuilt or "")
+
+
+def interrupted(error: BaseException) -> Callable[..., None]:
+    def stop(*_: object, **__: object) -> None:
+        raise error
+
+    return stop
 
 
 def test_a_flipped_bit_anywhere_in_the_catalog_is_found(folder: Path) -> None:

@@ -109,8 +109,14 @@ class DefaultIndex:
 
     def apply(self, changes: Changes) -> int:
         """Take in a part of the log's feed; doing it twice changes nothing."""
-        with _damage_told("taking in what the log has"):
-            return self._apply(changes)
+        try:
+            with _damage_told("taking in what the log has"):
+                return self._apply(changes)
+        except IndexDamaged:
+            raise
+        except BaseException as error:  # what was taken in by half would not be taken in again
+            self.reset(f"{type(error).__name__} while it took in what the log has")
+            raise
 
     def _apply(self, changes: Changes) -> int:
         first = self._catalog.rows.size
@@ -183,6 +189,10 @@ class DefaultIndex:
 
     def counts(self, query: ItemQuery) -> Counts:
         """What the query looked at."""
+        with _damage_told("a count"):
+            return self._counts(query)
+
+    def _counts(self, query: ItemQuery) -> Counts:
         searched = self._catalog.searched(query.scope)
         rows, _ = self._evidence(query, searched).every(None)
         owner = self._catalog.rows["conversation"][rows]
@@ -196,10 +206,14 @@ class DefaultIndex:
 
     def save(self) -> None:
         """Save it, unless the log went on meanwhile; what fails is told and tried again later."""
-        if self._catalog.rows.size - self._united > self._united // 4:
-            unite(self._words)
-            self._united = self._catalog.rows.size
-        self._save()
+        try:
+            with _damage_told("saving"):
+                if self._catalog.rows.size - self._united > self._united // 4:
+                    unite(self._words)
+                    self._united = self._catalog.rows.size
+                self._save()
+        except IndexDamaged as error:
+            self.reset(str(error))
 
     def _save(self) -> None:
         try:
@@ -207,7 +221,7 @@ class DefaultIndex:
                 mark = self._log.mark(self.sequence)
                 if mark is not None and self._log.sequence() == self.sequence:
                     self._write(mark)
-        except (OSError, SnapshotError, ProviderError, ClosedError) as error:
+        except (OSError, ProviderError, ClosedError) as error:
             _log.warning("%s: the index is not saved: %s", self._log.path, type(error).__name__)
 
     def _write(self, mark: str) -> None:
@@ -219,6 +233,8 @@ class DefaultIndex:
             "rows": self._catalog.rows.size,
             "united": self._united,
         }
+        if catalog.exists():  # with words whose rows another process may have put in another order
+            (folder / _WORDS / "manifest").unlink(missing_ok=True)
         self._catalog.save(catalog, about)
         self._words.save(folder / _WORDS, sequence=self.sequence)
         for old in folder.glob("catalog-*"):

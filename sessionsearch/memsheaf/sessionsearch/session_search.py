@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from memsheaf.stack import InvalidRecord, Scope
 
@@ -22,6 +22,7 @@ from .results import ConversationHit, Explanation, SessionHit, SessionResult
 __all__ = ["SessionSearch", "open_sessions"]
 
 LOG_NAME = "sessions.db"
+Answer = TypeVar("Answer")
 
 
 class SessionSearch:
@@ -297,12 +298,16 @@ class SessionSearch:
                 asked *= 4
 
     def _asked(self, query: ItemQuery, limit: int) -> Sequence[Candidate]:
+        return self._answered(lambda: self._index.search(query, limit))
+
+    def _answered(self, ask: Callable[[], Answer]) -> Answer:
+        """What the index answers; one that is damaged is rebuilt first."""
         try:
-            return self._index.search(query, limit)
+            return ask()
         except IndexDamaged as error:
             self._index.reset(str(error))
             self.catch_up()
-            return self._index.search(query, limit)
+            return ask()
 
     def _hits(self, places: Sequence[Placed], query: ItemQuery) -> list[SessionHit]:
         """The items behind candidates, as the log shows them to the scope now."""
@@ -330,7 +335,7 @@ class SessionSearch:
 
     def _explained(self, query: ItemQuery) -> Explanation:
         with self._lock:
-            counts = self._index.counts(query)
+            counts = self._answered(lambda: self._index.counts(query))
         return Explanation(
             self._index.name, asked_words(query.text), counts.conversations, counts.items,
             counts.matched, counts.removed,
