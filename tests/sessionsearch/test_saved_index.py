@@ -16,7 +16,13 @@ from pathlib import Path
 import pytest
 
 from memsheaf.index import BM25Index
-from memsheaf.sessionsearch import ConversationLog, NewItem, SessionSearch, open_sessions
+from memsheaf.sessionsearch import (
+    ConversationLog,
+    NewItem,
+    SessionRanking,
+    SessionSearch,
+    open_sessions,
+)
 from memsheaf.sessionsearch.default_index import DefaultIndex
 from memsheaf.stack import ProviderUnavailable, Scope
 
@@ -276,6 +282,42 @@ def test_an_erasure_leaves_no_text_in_the_files(tmp_path: Path) -> None:
         assert word not in bytes_of(home)
     with open_sessions(home) as sessions:
         assert found(sessions, "xylographer sleeps quixotic") == []
+
+
+def test_an_erasure_leaves_no_names_in_the_files(tmp_path: Path) -> None:
+    home = tmp_path / "s"
+    with open_sessions(home) as sessions:
+        for number in range(3):
+            item = NewItem(f"type{number}", f"oboe {number}", role=f"role{number}")
+            project = {"project": f"/project{number}"}
+            sessions.log.append(f"c{number}", item, MIRA, metadata=project)
+            sessions.log.append(f"c{number}", NewItem("message", f"reed {number}"), MIRA)
+        fill(sessions)
+        assert len(found(sessions, "oboe")) == 3
+        sessions._index.save()
+        sessions.log.erase("c0", MIRA)
+        sessions.log.erase("c1", MIRA, 0)
+        sessions.catch_up()
+        assert (saved(home) / f"catalog-{sessions.log.sequence()}").exists()
+        for name in (b"type0", b"role0", b"project0", b"type1", b"role1"):
+            assert name not in bytes_of(home)
+    with open_sessions(home) as sessions:
+        assert sessions.rebuilt is None
+        assert [h.id for h in sessions.search("oboe", scope=MIRA, types="type2")] == ["c2:0"]
+        assert [h.id for h in sessions.search("oboe", scope=MIRA, roles="role2")] == ["c2:0"]
+        assert [h.id for h in sessions.search("reed", scope=MIRA, project="/project1")] == ["c1:1"]
+
+
+def test_factors_follow_the_kinds_that_are_left(tmp_path: Path) -> None:
+    ranking = SessionRanking(roles={"last": 3.0}, prior=0.0)
+    with open_sessions(tmp_path / "s", preset=ranking) as sessions:
+        for role in ("first", "second", "last"):
+            sessions.log.append("c", NewItem("message", "oboe reed", role=role), MIRA)
+        sessions.log.append("d", NewItem("message", "cello"), MIRA)
+        sessions.log.delete("c", MIRA, 0)
+        scores = [(hit.id, hit.score) for hit in sessions.search("oboe", scope=MIRA)]
+        sessions.save()
+        assert [(hit.id, hit.score) for hit in sessions.search("oboe", scope=MIRA)] == scores
 
 
 def test_an_erasure_removes_what_lies_in_the_place_of_the_index(tmp_path: Path) -> None:

@@ -208,6 +208,7 @@ class Catalog:
 
     def save(self, path: Path, about: Mapping[str, Any]) -> None:
         """Write it into a file, with a JSON object of the caller's."""
+        self._forget_unused()
         columns = {"rows": self.rows, "conversations": self.conversations}
         save_columns(path, columns, {**about, "names": self._names, "kinds": list(self._kinds)})
 
@@ -225,6 +226,23 @@ class Catalog:
         made._kinds = {(kind, role): n for n, (kind, role) in enumerate(about.pop("kinds"))}
         made._codes = {name: code for code, name in enumerate(made._names)}
         return made, about
+
+    def _forget_unused(self) -> None:
+        """Drop names that nothing has any more: nothing of what was erased may stay in a file."""
+        columns = [self.conversations[name] for name in (*_SCOPE, "project")]
+        codes = np.unique(np.concatenate([[0], *columns]))
+        if len(codes) < len(self._names):
+            for column in columns:
+                column[:] = codes.searchsorted(column)
+            self._names = [self._names[code] for code in codes.tolist()]
+            self._codes = {name: code for code, name in enumerate(self._names)}
+        alive, kind = self.rows["alive"], self.rows["kind"]
+        kinds = np.unique(kind[alive])
+        if len(kinds) < len(self._kinds):
+            kind[:] = np.where(alive, kinds.searchsorted(kind), 0)
+            names = list(self._kinds)
+            self._kinds = {names[number]: n for n, number in enumerate(kinds.tolist())}
+            self._seen.clear()  # factors follow the kinds
 
     def _link(self, row: int, before: int, after: int) -> None:
         if before >= 0:
