@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 from memsheaf.index import content_words, get_analyzer, terms
 from memsheaf.sessionsearch import ConversationLog, Item, NewItem, SessionRanking, SessionSearch
 from memsheaf.sessionsearch import evidence as engine
+from memsheaf.sessionsearch.default_index import DefaultIndex
 from memsheaf.sessionsearch.ranking import PRESETS
+from memsheaf.sessionsearch.setting import _weights
 from memsheaf.stack import InvalidQuery, Scope
 
 MIRA, TOM = Scope(user_id="mira"), Scope(user_id="tom")
@@ -228,6 +231,26 @@ def test_an_item_between_others_may_hear_more_than_these_do(
         assert best.item.text == "tuned"
         assert best.copies
     assert any(left_out for left_out, _, _ in tightened)
+
+
+def test_tables_of_weights_do_not_gather_where_many_scopes_search(tmp_path: Path) -> None:
+    made: list[weakref.ref[Any]] = []
+    with ConversationLog(tmp_path / "log.db") as log:
+        index = DefaultIndex(log)
+        sessions = SessionSearch(log, index=index)
+        for number in range(5):
+            texts = [f"cello{word} " + "bow " * number for word in range(5) for _ in range(200)]
+            items = [NewItem("message", text) for text in texts]
+            log.append(f"c{number}", items, Scope(user_id=f"user{number}"))
+        sessions.catch_up()
+        sessions.save()
+        for number in range(5):
+            _weights.cache_clear()
+            assert sessions.search(f"cello{number}", scope=Scope(user_id=f"user{number}"))
+            assert index._setting is not None
+            made.append(weakref.ref(index._setting.table))
+        assert index._cache._held
+        assert [table() is not None for table in made] == [False, False, False, False, True]
 
 
 def test_short_turns_hear_their_neighbours_and_long_ones_do_not() -> None:

@@ -7,6 +7,7 @@ looks at single documents only in the partitions that can win.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,7 +60,7 @@ class Runs:
         self.size = len(codes)
         self._codes = codes
         self._frequencies: Floats | None = None
-        self._peaks: tuple[Floats, Floats] | None = None
+        self._peaks: tuple[weakref.ref[Floats], Floats] | None = None
 
     def evidence(self, weights: Floats) -> tuple[Floats, Floats]:
         """What each run holds.
@@ -71,12 +72,12 @@ class Runs:
             The largest weight in each run, and the sum of the term's frequencies, of which single
             ones above 31 are rounded.
         """
-        if self._peaks is None or self._peaks[0] is not weights:
+        if self._peaks is None or self._peaks[0]() is not weights:
             peaks = weights.take(self._codes)
             if len(self.starts) < self.size:  # `reduceat` would take several times as long
                 single, peaks = peaks, np.zeros(len(self.starts))
                 np.maximum.at(peaks, self._numbers(), single)
-            self._peaks = weights, peaks
+            self._peaks = weakref.ref(weights), peaks  # half a megabyte that many may outlive
         if self._frequencies is None:
             self._frequencies = _COUNTED.take(self._codes)
             if len(self.starts) < self.size:
