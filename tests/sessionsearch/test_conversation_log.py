@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import sqlite3
@@ -205,6 +206,19 @@ def test_wrong_numbers_orders_and_times_are_refused(log: ConversationLog) -> Non
         log.conversations(MIRA, since="yesterday")
     with pytest.raises(InvalidRecord):
         log.append(" ", said("a"), MIRA)
+
+
+def test_items_at_positions_that_none_has_or_that_are_none(log: ConversationLog) -> None:
+    log.append("c", [NewItem("message", "a"), NewItem("message", "b")], MIRA)
+    log.append("d", NewItem("message", "c"), Scope(user_id="tom"))
+    log.delete("c", MIRA, 1)
+    every = [*range(-2, 9), 2**31, 2**63 - 1, 2**63, -(2**63), 2**70, 10**5000]
+    assert list(log.at(every, MIRA)) == [1]
+    assert list(log.at(every, Scope.EVERYONE)) == [1, 3]
+    hostile: list[Any] = [True, 1.0, math.nan, "1", "1) OR 1", None, [1], object()]
+    for wrong in hostile:
+        with pytest.raises(InvalidQuery, match="positions"):
+            log.at([1, wrong], MIRA)
 
 
 def test_conversations_by_time(log: ConversationLog) -> None:

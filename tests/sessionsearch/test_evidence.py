@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memsheaf.index import content_words, get_analyzer, terms
@@ -266,8 +267,18 @@ def test_short_turns_hear_their_neighbours_and_long_ones_do_not() -> None:
         {"k1": -0.1}, {"b": 1.5}, {"neighbours": 1.01}, {"neighbours": None}, {"reach": 0},
         {"tau": 0.0}, {"prior": math.nan}, {"prior": "much"}, {"k1": True},
         {"roles": {"user": -1}}, {"types": {"message": math.inf}}, {"roles": ["user"]},
+        {"roles": {"user": 1e308}}, {"types": {"message": 10**400}}, {"roles": {1: 2.0}},
     ],
 )  # fmt: skip
 def test_settings_that_bounds_could_not_hold_for_are_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(InvalidQuery, match=next(iter(setting))):
         SessionRanking(**setting)
+
+
+def test_settings_are_the_rankings_own_and_may_come_from_arrays() -> None:
+    roles: dict[str, Any] = {"user": np.float32(0.5)}
+    numbers: dict[str, Any] = {"k1": np.float32(0.5), "prior": np.int64(1)}
+    ranking = SessionRanking(roles=roles, **numbers)
+    roles["user"] = -1
+    assert ranking == SessionRanking(k1=0.5, prior=1.0, roles={"user": 0.5})
+    assert type(ranking.k1) is type(ranking.prior) is type(ranking.roles["user"]) is float

@@ -138,11 +138,13 @@ class Evidence:
     def relevance(self, rows: Ints) -> Floats:
         """The share of the query's idf that items hold themselves, of those that were scored."""
         place = self._catalog.scratch()
-        place[rows] = np.arange(1, len(rows) + 1)
         idf = np.zeros(len(rows) + 1)
-        for held, each in self._read:
-            np.add.at(idf, place.take(held).astype(np.int64), each)
-        place[rows] = 0.0
+        try:
+            place[rows] = np.arange(1, len(rows) + 1)
+            for held, each in self._read:
+                np.add.at(idf, place.take(held).astype(np.int64), each)
+        finally:
+            place[rows] = 0.0
         return np.minimum(1.0, idf[1:] / self._words.idf)
 
     def _depths(self) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memsheaf.stack import Scope
+from memsheaf.stack import InvalidQuery, Scope
 from memsheaf.stack.text import clean
 
 from .items import Conversation, Item, ItemOrigin
@@ -27,6 +27,7 @@ __all__ = [
     "visible",
 ]
 
+_LAST = 2**63 - 1  # SQLite's largest number of a row
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ORIGINS = {origin.value: origin for origin in ItemOrigin}
 
@@ -71,8 +72,16 @@ def visible(connection: sqlite3.Connection, conversation: str, scope: Scope) -> 
 def at_positions(
     connection: sqlite3.Connection, positions: Iterable[int], scope: Scope
 ) -> dict[int, tuple[Conversation, Item]]:
-    """The items at these positions that the scope may read."""
-    rows = connection.execute(ITEMS_AT, (json.dumps(list(positions)),)).fetchall()
+    """The items at these positions that the scope may read.
+
+    Raises:
+        InvalidQuery: A position is not a whole number.
+    """
+    places = list(positions)
+    if not all(type(place) is int for place in places):
+        raise InvalidQuery("the positions of items must be whole numbers, as `changes` tells them")
+    places = [place for place in places if 0 < place <= _LAST]
+    rows = connection.execute(ITEMS_AT, (json.dumps(places),)).fetchall()
     wanted = json.dumps(list({row for row, *_ in rows}))
     held = [held_from(row) for row in connection.execute(CONVERSATIONS_AT, (wanted,))]
     owners = {each.row: each.conversation for each in held if _may_read(scope, each)}

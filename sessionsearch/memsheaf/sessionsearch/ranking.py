@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 
 from memsheaf.stack import InvalidQuery
 
@@ -44,7 +44,7 @@ class SessionRanking:
 
     Raises:
         InvalidQuery: A setting is outside its range: b and neighbours lie in [0, 1], reach and tau
-            are above 0, the others are not below 0.
+            are at least 1e-9, the others, and factors, not below 0; nothing is above 1e9.
 
     >>> SessionRanking(neighbours=2.0)
     Traceback (most recent call last):
@@ -68,12 +68,16 @@ class SessionRanking:
                 continue
             if not (_is_number(value) and least <= value <= most):
                 raise InvalidQuery(f"the ranking's {name} must lie in [{least}, {most}]")
+            object.__setattr__(self, name, float(value))
         for name in ("roles", "types"):
             factors = getattr(self, name)
             if not isinstance(factors, Mapping) or not all(
-                _is_number(factor) and 0 <= factor < math.inf for factor in factors.values()
+                isinstance(key, str) and _is_number(factor) and 0 <= factor <= _LARGE
+                for key, factor in factors.items()
             ):
-                raise InvalidQuery(f"the ranking's {name} must be factors that are not below 0")
+                raise InvalidQuery(f"the ranking's {name} must be factors in [0.0, {_LARGE}]")
+            own = {key: float(factor) for key, factor in factors.items()}
+            object.__setattr__(self, name, own)  # what is checked is not the caller's any more
 
     def saturation(self, mean: float) -> tuple[float, float]:
         """k1 and b of BM25 where turns have so many words in the mean."""
@@ -85,7 +89,7 @@ class SessionRanking:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 PRESETS: Mapping[str, SessionRanking] = {
