@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from memsheaf.sessionsearch import (
     open_sessions,
 )
 from memsheaf.sessionsearch.default_index import DefaultIndex
+from memsheaf.sessionsearch.index_files import IndexFiles
 from memsheaf.stack import ProviderUnavailable, Scope
 
 MIRA = Scope(user_id="mira")
@@ -334,6 +336,23 @@ def test_an_erasure_removes_what_lies_in_the_place_of_the_index(tmp_path: Path) 
         sessions.log.erase("c", MIRA, 1)
         assert not saved(tmp_path / "s").exists()
         assert found(sessions, "cello") == ["c:2"]
+
+
+def test_files_that_an_erasure_removes_just_now_are_not_told_as_damaged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = IndexFiles.locked
+
+    def late(self: IndexFiles, *, writing: bool) -> AbstractContextManager[None]:
+        shutil.rmtree(self.folder)
+        return locked(self, writing=writing)
+
+    with ConversationLog(folder / "sessions.db") as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(IndexFiles, "locked", late)
+            index = DefaultIndex(log)
+        assert index.rebuilt is None
+        assert len(found(SessionSearch(log, index=index), "cello")) == MANY
 
 
 def test_a_process_that_did_not_hear_of_an_erasure_saves_nothing_of_it(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ class DefaultIndex:
         if not self._files.folder.exists():
             return
         with self._files.locked(writing=False):
+            if not self._files.folder.exists():  # an erasure came first
+                return
             words = BM25Index.load(self._files.folder / _WORDS)
             catalog, about = Catalog.load(self._catalog_file(words.sequence))
         if about["mark"] != self._log.mark(words.sequence):
