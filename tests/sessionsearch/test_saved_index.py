@@ -316,6 +316,7 @@ def test_factors_follow_the_kinds_that_are_left(tmp_path: Path) -> None:
         for role in ("first", "second", "last"):
             sessions.log.append("c", NewItem("message", "oboe reed", role=role), MIRA)
         sessions.log.append("d", NewItem("message", "cello"), MIRA)
+        sessions.catch_up()
         sessions.log.delete("c", MIRA, 0)
         scores = [(hit.id, hit.score) for hit in sessions.search("oboe", scope=MIRA)]
         sessions.save()
