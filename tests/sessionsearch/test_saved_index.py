@@ -339,6 +339,30 @@ def test_an_erasure_removes_what_lies_in_the_place_of_the_index(tmp_path: Path) 
         assert found(sessions, "cello") == ["c:2"]
 
 
+def test_an_erasure_that_ends_within_the_removal_is_finished_by_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "s"
+
+    def half(files: IndexFiles) -> None:
+        (files.folder / "words" / "manifest").unlink()
+        raise KeyboardInterrupt
+
+    with open_sessions(home) as sessions:
+        texts = ["the xylographer", "cello"]
+        sessions.log.append("c", [NewItem("message", text) for text in texts], MIRA)
+        sessions.catch_up()
+        sessions.save()
+        with monkeypatch.context() as patch:
+            patch.setattr(IndexFiles, "drop", half)
+            with pytest.raises(KeyboardInterrupt):
+                sessions.log.erase("c", MIRA, 0)
+    assert b"xylograph" in bytes_of(saved(home))
+    with open_sessions(home) as sessions:
+        assert found(sessions, "cello") == ["c:1"]
+        assert b"xylograph" not in bytes_of(home)
+
+
 def test_files_that_an_erasure_removes_just_now_are_not_told_as_damaged(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ class DefaultIndex:
         _log.warning("%s: the index of sessions is rebuilt: %s", self._log.path, reason)
         self.rebuilt = reason
         self._begin()
+        self._erased = True  # the files may hold what an erasure did not come to remove
 
     def _begin(self) -> None:
         """Hold nothing. Rows are counted: unsaved, at the last save, when they became one part."""
