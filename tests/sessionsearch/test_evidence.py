@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsheaf.index import content_words, get_analyzer, terms
+from memsheaf.index import content_words, get_analyzer, postings, terms
 from memsheaf.sessionsearch import ConversationLog, Item, NewItem, SessionRanking, SessionSearch
 from memsheaf.sessionsearch import evidence as engine
 from memsheaf.sessionsearch.default_index import DefaultIndex
@@ -282,3 +282,25 @@ def test_settings_are_the_rankings_own_and_may_come_from_arrays() -> None:
     roles["user"] = -1
     assert ranking == SessionRanking(k1=0.5, prior=1.0, roles={"user": 0.5})
     assert type(ranking.k1) is type(ranking.prior) is type(ranking.roles["user"]) is float
+
+
+def test_a_save_makes_ready_what_frequent_words_need(
+    talks: tuple[SessionSearch, dict[str, list[Item]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "_LONG", 2)
+    before = [answers(talks[0], query) for query in questions(7)]
+    ready = []
+    for room in (4_000_000, 4):
+        monkeypatch.setattr(postings, "_ROOM", room)
+        with ConversationLog(talks[0].log.path) as log, SessionSearch(log) as sessions:
+            sessions.catch_up()
+            sessions.save()
+            cache = sessions._index._cache  # type: ignore[attr-defined]
+            ready.append(cache._held)
+            assert [answers(sessions, query) for query in questions(7)] == before
+            assert room == 4 or cache._held == ready[0], "nothing was left to make"
+    assert ready[0] > ready[1] > 0
+
+
+def answers(sessions: SessionSearch, query: str) -> list[tuple[str, Any]]:
+    return [(hit.id, pytest.approx(hit.score)) for hit in sessions.search(query, 5, scope=MIRA)]

@@ -24,7 +24,7 @@ from .queries import words_of
 from .segment import Segment
 from .sources import Source
 
-__all__ = ["Part", "Runs", "RunsCache", "lengths_since", "look_up", "unite"]
+__all__ = ["Part", "Runs", "RunsCache", "lengths_since", "look_up", "prepare", "unite"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -125,6 +125,11 @@ class RunsCache:
     def of(self, segment: Segment) -> _Known:
         """What is remembered of a segment."""
         return self._known.setdefault(id(segment), _Known(segment))
+
+    @property
+    def full(self) -> bool:
+        """Whether remembering more would soon forget what is there."""
+        return self._held > _ROOM // 2
 
     def add(self, known: _Known, term: int, runs: Runs) -> None:
         """Remember runs."""
@@ -232,6 +237,33 @@ def look_up(
     cache.keep([s.part for s in sources if isinstance(s.part, Segment)])
     parts = [Part(source, terms, cache, number) for source in sources]
     return parts, [times for times, _ in known], len(asked) - len(known)
+
+
+def prepare(
+    index: BM25Index, cache: RunsCache, number: Callable[[Partition], int], weights: Floats
+) -> None:
+    """Make the runs of long lists before the first search for them, the longest first.
+
+    Args:
+        index: The index.
+        cache: Where they are remembered, up to half of its room.
+        number: See `look_up`.
+        weights: See `Runs.evidence`.
+    """
+    with index._store.lock:
+        sources = index._store.sources()
+    for source in sources:
+        if not isinstance(source.part, Segment):
+            continue
+        sizes = np.diff(source.part.arrays["start"])
+        longest = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes >= _LONG)]
+        terms = source.part.arrays["terms"][longest].tolist()
+        source.gather(terms)
+        part = Part(source, terms, cache, number)
+        for place in range(len(terms)):
+            if cache.full:
+                return
+            part.runs(place).evidence(weights)
 
 
 def unite(index: BM25Index) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memsheaf.index import BM25Index, Document, SnapshotError, content_words
-from memsheaf.index.postings import RunsCache, lengths_since, unite
-from memsheaf.stack import ClosedError, ProviderError
+from memsheaf.index.postings import RunsCache, lengths_since, prepare, unite
+from memsheaf.stack import ClosedError, ProviderError, Scope
 
 from .catalog import Catalog, Searched
 from .changes import Changes
@@ -26,6 +26,7 @@ from .log import ConversationLog
 from .log_rows import micros
 from .ranking import SessionRanking
 from .setting import Setting
+from .words import number
 
 __all__ = ["DefaultIndex"]
 
@@ -150,7 +151,10 @@ class DefaultIndex:
         if not changes.more and self._erased:
             self._words.compact()
         if self._erased or self._unsaved > max(_OFTEN, self._saved // 2):
+            many = self._unsaved > _OFTEN
             self._save()
+            if many:
+                self._prepare()
         return len(documents)
 
     def search(self, query: ItemQuery, limit: int) -> list[Candidate]:
@@ -208,15 +212,27 @@ class DefaultIndex:
         return Counts(searched.conversations, searched.items, len(rows), removed)
 
     def save(self) -> None:
-        """Save it, unless the log went on meanwhile; what fails is told and tried again later."""
+        """Save it, unless the log went on meanwhile; what fails is told and tried again later.
+
+        What searches need of frequent words is made ready, as it is when much was taken in.
+        """
+        self._keep_files(ready=True)
+
+    def _keep_files(self, *, ready: bool) -> None:
         try:
             with _damage_told("saving"):
                 if self._catalog.rows.size - self._united > self._united // 4:
                     unite(self._words)
                     self._united = self._catalog.rows.size
                 self._save()
+                if ready:
+                    self._prepare()
         except IndexDamaged as error:
             self.reset(str(error))
+
+    def _prepare(self) -> None:
+        setting = self._set(self._catalog.searched(Scope.EVERYONE))
+        prepare(self._words, self._cache, number, setting.table)
 
     def _save(self) -> None:
         try:
@@ -248,7 +264,7 @@ class DefaultIndex:
     def close(self) -> None:
         """Save it where reading the log again would take a while."""
         if self._unsaved > _FEW:
-            self.save()
+            self._keep_files(ready=False)
 
     def _catalog_file(self, sequence: int) -> Path:
         return self._files.folder / f"catalog-{sequence}"
@@ -283,8 +299,11 @@ class DefaultIndex:
         return lambda rows: np.logical_and.reduce([m for _, m in self._item_filters(query, rows)])
 
     def _evidence(self, query: ItemQuery, searched: Searched) -> Evidence:
+        setting, text = self._set(searched), content_words(query.text)
+        return Evidence(self._words, self._catalog, self._cache, text, setting, self.ranking)
+
+    def _set(self, searched: Searched) -> Setting:
         setting = self._setting
         if setting is None or setting.searched is not searched:
             setting = self._setting = Setting(self._catalog, searched, self.ranking)
-        text = content_words(query.text)
-        return Evidence(self._words, self._catalog, self._cache, text, setting, self.ranking)
+        return setting

@@ -15,7 +15,7 @@ from memsheaf.index.postings import Runs, RunsCache, look_up
 
 from .setting import Setting
 
-__all__ = ["Words"]
+__all__ = ["Words", "number"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class Words:
 
     def __init__(self, index: BM25Index, text: str, cache: RunsCache, setting: Setting) -> None:
         self._setting, searched = setting, setting.searched
-        self._parts, times, unknown = look_up(index, text, cache, _number)
+        self._parts, times, unknown = look_up(index, text, cache, number)
         lists = [
             _List(word, number, runs)
             for number, part in enumerate(self._parts)
@@ -174,6 +174,6 @@ class Words:
         return rarity if rarity > _TELLING else 0.0
 
 
-def _number(partition: Sequence[str | None]) -> int:
+def number(partition: Sequence[str | None]) -> int:
     """The number of a conversation, which is the name of its partition."""
     return int(partition[0] or 0)
