@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from memsheaf.index import content_words, get_analyzer, postings, terms
-from memsheaf.sessionsearch import ConversationLog, Item, NewItem, SessionRanking, SessionSearch
+from memsheaf.sessionsearch import (
+    ConversationLog,
+    Item,
+    NewItem,
+    SessionRanking,
+    SessionSearch,
+    default_index,
+)
 from memsheaf.sessionsearch import evidence as engine
 from memsheaf.sessionsearch.default_index import DefaultIndex
 from memsheaf.sessionsearch.ranking import PRESETS
@@ -300,6 +307,21 @@ def test_a_save_makes_ready_what_frequent_words_need(
             assert [answers(sessions, query) for query in questions(7)] == before
             assert room == 4 or cache._held == ready[0], "nothing was left to make"
     assert ready[0] > ready[1] > 0
+
+
+def test_taking_in_much_part_by_part_makes_it_ready_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(default_index, "_OFTEN", 10)
+    monkeypatch.setattr(default_index, "prepare", lambda *_: made.append(1))
+    with ConversationLog(tmp_path / "log.db") as log, SessionSearch(log) as sessions:
+        for number in range(40):
+            log.append(f"c{number}", NewItem("message", "a cello"), MIRA)
+        changes = log.changes
+        monkeypatch.setattr(log, "changes", lambda after: changes(after, 5))
+        assert sessions.catch_up() == 40
+    assert made == [1]
 
 
 def answers(sessions: SessionSearch, query: str) -> list[tuple[str, Any]]:

@@ -153,7 +153,7 @@ class DefaultIndex:
         if self._erased or self._unsaved > max(_OFTEN, self._saved // 2):
             many = self._unsaved > _OFTEN
             self._save()
-            if many:
+            if many and not self._unsaved:  # it was saved; else more comes, or it is tried again
                 self._prepare()
         return len(documents)
 
